@@ -1,0 +1,122 @@
+import type { Config } from './config.js';
+import type { Conversation, Hash, Ledger, TokenCounter, UniqueId } from './core/ports.js';
+import { chatCompletions } from './dialects/chat-completions.js';
+import type { Dialect, DialectName } from './dialects/dialect.js';
+import { errorForm } from './http/errors.js';
+import type { Upstreams } from './http/upstreams.js';
+import { compactConversation } from './proxy/compact-conversation.js';
+import type { CompactConversationRequest } from './proxy/compact-conversation.js';
+import { createCompactSpine } from './proxy/compact-spine.js';
+import { createCompactor } from './proxy/compactor.js';
+import type { CompactionReport } from './proxy/compactor.js';
+import { createProxy } from './proxy/proxy.js';
+import type { ProxyDeps } from './proxy/proxy.js';
+import { createRecordCall } from './proxy/record-call.js';
+import type { RecordCallDeps } from './proxy/record-call.js';
+import type { Proxy, UpstreamRoute } from './proxy/request.js';
+import { createRunningTurns } from './proxy/running-turns.js';
+import { tenantOf } from './proxy/tenant.js';
+import type { Sign } from './proxy/tenant.js';
+import type { ModelBelief } from './proxy/turn.js';
+import type { LoadCounter } from './tokens/counter.js';
+import { encodingFor } from './tokens/encoding.js';
+import type { SendUpstream } from './upstream/upstream.js';
+import type { ModelLimits } from './upstream/windows.js';
+
+/** What a platform brings: a store, a way to send, digests, clocks. Everything else is the same on all of them. */
+export interface PlatformPorts {
+  readonly ledger: Ledger;
+  readonly send: SendUpstream;
+  readonly hash: Hash;
+  readonly digest: RecordCallDeps['digest'];
+  readonly sign: Sign;
+  readonly uniqueId: UniqueId;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly loadCounter: LoadCounter;
+  readonly limits: (model: string) => Promise<ModelLimits>;
+  readonly readBody: ProxyDeps['readBody'];
+  readonly writeLog: ProxyDeps['writeLog'];
+  readonly onGap: RecordCallDeps['onGap'];
+}
+
+export interface Composed {
+  readonly proxy: Proxy;
+  compact(conversation: Conversation, request: CompactConversationRequest): Promise<CompactionReport>;
+  /** Resolves when no turn and no compaction runs any more. */
+  drain(): Promise<void>;
+}
+
+const dialects: ReadonlyMap<DialectName, Dialect> = new Map([[chatCompletions.name, chatCompletions]]);
+
+/** The proxy of a configuration on a platform. */
+export function compose(config: Config, ports: PlatformPorts): Composed {
+  const { ledger, hash, send, sign, uniqueId } = ports;
+  const clock = Date.now;
+  const belief = async (model: string): Promise<ModelBelief> => {
+    const { window, outputTokens } = await ports.limits(model);
+    return { windowTokens: window?.tokens ?? null, source: window?.source ?? 'unknown', capability: outputTokens };
+  };
+  const loadCounter = (model: string): Promise<TokenCounter> => ports.loadCounter(encodingFor(model));
+  const running = createRunningTurns();
+  const compactor = createCompactor({
+    ledger,
+    clock,
+    uniqueId,
+    purse: { calls: config.purseCalls, durationMs: config.purseMs },
+  });
+  const { summaryModel, keepTokens, minGain: minimumGain, trigger, summaryKey, summaryPolicy: policy } = config;
+  const settings = { summaryModel, keepTokens, minimumGain, trigger };
+  const compactSpine = createCompactSpine({ compactor, send, hash, settings, summaryKey, belief });
+  const proxy = createProxy({
+    mode: config.mode,
+    storeFailure: config.storeFailure,
+    policy,
+    trigger,
+    readsCommands: config.mode === 'compact',
+    ledger,
+    running,
+    compactSpine,
+    dialects,
+    hash,
+    sign,
+    uniqueId,
+    clock,
+    now: ports.now,
+    send,
+    belief,
+    loadCounter,
+    tenantOf: (headers) => tenantOf(headers, { single: config.loopback, userHeader: config.userHeader, sign }),
+    readBody: ports.readBody,
+    recordCall: createRecordCall({ hash, digest: ports.digest, clock, onGap: ports.onGap }),
+    writeLog: ports.writeLog,
+    errorResponse(error, dialect) {
+      const form = errorForm(error);
+      return { status: form.status, body: (dialect ?? chatCompletions).errorBody(form) };
+    },
+  });
+  const route = (baseUrl: string): UpstreamRoute | null => routeTo(baseUrl, config.upstreams);
+  return {
+    proxy,
+    compact: (conversation, request) =>
+      compactConversation(conversation, request, {
+        ledger,
+        compactSpine,
+        dialects,
+        policy,
+        summaryKey,
+        route,
+        belief,
+        loadCounter,
+      }),
+    async drain() {
+      await running.drain();
+      await compactor.drain();
+    },
+  };
+}
+
+function routeTo(baseUrl: string, upstreams: Upstreams): UpstreamRoute | null {
+  const routes = [upstreams.main, ...upstreams.byPrefix.values(), ...upstreams.byDialect.values()];
+  return routes.find((route) => route.baseUrl === baseUrl) ?? null;
+}

@@ -1,0 +1,27 @@
+import type { Clock } from '../ports.js';
+
+/** What everything done for one client request may cost together (SPEC 5.6). */
+export interface Purse {
+  /** Takes one call out; false when calls or time are used up. */
+  take(): boolean;
+  readonly callsMade: number;
+  /** Milliseconds left, never below zero. */
+  remainingMs(): number;
+}
+
+export function createPurse(limits: { readonly calls: number; readonly durationMs: number }, clock: Clock): Purse {
+  const deadline = clock() + limits.durationMs;
+  let callsMade = 0;
+  const remainingMs = (): number => Math.max(0, deadline - clock());
+  return {
+    take() {
+      if (callsMade >= limits.calls || remainingMs() === 0) return false;
+      callsMade++;
+      return true;
+    },
+    get callsMade() {
+      return callsMade;
+    },
+    remainingMs,
+  };
+}

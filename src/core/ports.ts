@@ -1,0 +1,278 @@
+import type { Media, Outcome, Usage } from './message.js';
+import type { NewNode, Node, SummaryMetadata } from './node.js';
+
+/** A one-shot digest of text: 32 characters of base64url, 192 bits of SHA-256. */
+export type Hash = (text: string) => string;
+
+/** Milliseconds since the epoch. */
+export type Clock = () => number;
+
+/** An unguessable string of URL-safe characters, at least 96 bits. */
+export type UniqueId = () => string;
+
+/** Counts with one tokenizer. Synchronous: its ranks are loaded before one is handed out. */
+export interface TokenCounter {
+  /** The name stored beside every count it made, for example `o200k_base`. */
+  readonly tokenizer: string;
+  /** Exact tokens of `text`; time is at most n log n in its length, whatever it holds. */
+  count(text: string): number;
+  /** The provider's price of an image, a recording or a file in tokens; an upper bound where it cannot be known. */
+  countMedia(media: Media): number;
+}
+
+/** Which summary may stand on a spine (SPEC 3.4). */
+export type SummaryPolicy = 'session' | 'spine';
+
+export interface ConversationKey {
+  readonly tenant: string;
+  /** `c_` and 30 characters of base64url. */
+  readonly id: string;
+}
+
+/** What a conversation is created with, by the first turn that names it. */
+export interface NewConversation extends ConversationKey {
+  readonly dialect: string;
+  /** Version of the canonical form its ids were made with (SPEC 1.4). */
+  readonly canonicalVersion: number;
+  /** The name a client gave it (SPEC 1.2), and the session it belongs to; both only for people. */
+  readonly name: string | null;
+  readonly session: string | null;
+}
+
+export interface Conversation extends NewConversation {
+  /** ROOT while it has no node. */
+  readonly head: string;
+  /** The one active summary under the `session` policy; under `spine`, the newest. Null before any. */
+  readonly activeSummary: string | null;
+  readonly createdAt: number;
+  readonly usedAt: number;
+}
+
+/**
+ * A summary as a view needs it. Ids name whole prefixes (SPEC 1.4), so its segment lies on a spine exactly if `last`
+ * stands there with `count - 1` nodes between it and `first`.
+ */
+export interface Summary {
+  readonly id: string;
+  readonly first: string;
+  readonly last: string;
+  readonly count: number;
+  /** Marker line included: the stored content. */
+  readonly content: string;
+  readonly tokens: number | null;
+  readonly tokenizer: string | null;
+}
+
+/**
+ * A leading system or developer message: it belongs to the request, not to the chain, and is stored once by its digest
+ * (SPEC 1.5).
+ */
+export interface Instruction {
+  readonly digest: string;
+  readonly content: string;
+}
+
+/**
+ * What is remembered at a point of a spine and holds for every head that descends from it.
+ * `latched`: compaction did not help here (SPEC 5.11). `overflowed`: an overflow was seen too late to retry, or a prompt
+ * was cut in silence, so the next turn compacts first (SPEC 6.3).
+ */
+export interface Mark {
+  readonly kind: 'latched' | 'overflowed';
+  readonly head: string;
+  /** Tokens of the view when it was set. */
+  readonly tokens: number;
+  /** Digest of the model, the window and the settings it holds for. */
+  readonly scope: string;
+}
+
+/** A finished call whose dispatched messages were estimated and whose usage was reported: what calibrates (SPEC 9.4). */
+export interface Match {
+  readonly estimatedTokens: number;
+  readonly measuredTokens: number;
+}
+
+export interface OpenTurn {
+  readonly conversation: NewConversation;
+  readonly policy: SummaryPolicy;
+  /** The whole spine of the request, first node to last; at least one id. */
+  readonly chain: readonly string[];
+  /** Builds the node at an index of `chain`; asked only for those the store lacks, each once, in order. */
+  node(index: number): NewNode;
+  readonly instructions: readonly Instruction[];
+  /** False for a spawned turn: nothing it writes moves HEAD (SPEC 8.3). */
+  readonly advanceHead: boolean;
+  readonly model: string;
+  /** Name of the tokenizer whose counts are wanted, or null when none are. */
+  readonly tokenizer: string | null;
+}
+
+export interface OpenedTurn {
+  readonly head: string;
+  /** How many of `chain`, from its start, were there before: what is known is a prefix (SPEC 1.4). */
+  readonly known: number;
+  /** The summary that is active on this spine under the policy, or null. */
+  readonly active: Summary | null;
+  /** Chain ids that are commands or answers to one (SPEC 4.9), in order. */
+  readonly commands: readonly string[];
+  /** Stored counts by node id, for the chain behind the active summary; absent where never counted or not asked. */
+  readonly counts: ReadonlyMap<string, number>;
+  /** The latest match on this spine for this model: the one whose head lies deepest. */
+  readonly match: Match | null;
+  /** The deepest mark of each kind on this spine. */
+  readonly marks: readonly Mark[];
+}
+
+/** The manifest of a call: enough to render its view again (SPEC 4.6). */
+export interface Manifest {
+  readonly version: 1;
+  /** Last chain node of the request. */
+  readonly head: string;
+  readonly summary: string | null;
+  /** Covered system messages that stayed, in order (SPEC 4.8). */
+  readonly pinned: readonly string[];
+  /** Chain nodes no model reads: commands and their answers. */
+  readonly omitted: readonly string[];
+  /** Digests of the leading instructions. */
+  readonly instructions: readonly string[];
+}
+
+/** One upstream request made for a client (SPEC 2.5). What it read follows from its manifest: see `readsOf`. */
+export interface Call {
+  readonly id: string;
+  readonly conversation: string;
+  readonly model: string;
+  /** Base URL of the upstream, without credentials. */
+  readonly upstream: string;
+  /** What Spillway did: `none`, `auto`, `reactive`, … */
+  readonly action: string;
+  readonly manifest: Manifest;
+  /** Replies recorded from what was relayed, one per choice. */
+  readonly replies: readonly string[];
+  readonly outcome: Outcome;
+  /** HTTP status of the upstream's answer; null if there was none. */
+  readonly status: number | null;
+  readonly stopReason: string | null;
+  /** Local estimate of exactly the dispatched messages, uncalibrated; null when nothing had to be counted. */
+  readonly estimatedTokens: number | null;
+  readonly usage: Usage | null;
+  /** SHA-256 of the dispatched body, base64url. */
+  readonly bodyDigest: string;
+  readonly startedAt: number;
+  readonly overheadMs: number;
+  readonly durationMs: number;
+}
+
+export interface CloseTurn {
+  readonly conversation: ConversationKey;
+  /** Null when Spillway answered by itself, so that no upstream request was made. */
+  readonly call: Call | null;
+  /** One per choice; each follows the request's last node. */
+  readonly replies: readonly NewNode[];
+  /** HEAD moves to the first reply if that extends HEAD and the outcome is `complete` (SPEC 2.3, 8.2). */
+  readonly advanceHead: boolean;
+  /** Counts made in this turn for nodes stored without one by this tokenizer; the only thing a node's row is ever given later. */
+  readonly counts: ReadonlyMap<string, number>;
+  readonly tokenizer: string | null;
+  readonly marks: readonly Mark[];
+}
+
+export interface CommitSummary {
+  readonly conversation: ConversationKey;
+  readonly policy: SummaryPolicy;
+  readonly node: NewNode & { readonly metadata: SummaryMetadata };
+  /** The spine that was frozen, first node to last. */
+  readonly chain: readonly string[];
+  /** The summary that was active on it at the start; any other now is `stale` (SPEC 5.8). */
+  readonly expectedActive: string | null;
+  /** For manual: HEAD must still descend through the segment. */
+  readonly headMustDescend: boolean;
+}
+
+export type CommitOutcome = { readonly outcome: 'committed' } | { readonly outcome: 'stale'; readonly reason: string };
+
+/** A node of a spine with what a thin client or a compaction needs of it. */
+export interface Spine {
+  readonly conversation: Conversation;
+  /** First to last. */
+  readonly nodes: readonly Node[];
+  readonly active: Summary | null;
+}
+
+/**
+ * The store of one conversation: atomic and coarse (SPEC 2.7). Every method is one transaction; all reject with
+ * `SpillwayError('store_unavailable')` when the store cannot answer, and then nothing was written.
+ */
+export interface Ledger {
+  /**
+   * Appends what is missing of a request's chain and tells what a view needs. HEAD moves to the chain's end unless
+   * `advanceHead` is false (SPEC 8.1). Rejects with `conversation_not_found` if the id belongs to another tenant.
+   */
+  openTurn(turn: OpenTurn): Promise<OpenedTurn>;
+  /** Records a call with its replies; one that is recorded already changes nothing. */
+  closeTurn(turn: CloseTurn): Promise<{ readonly head: string }>;
+  /** Writes the summary node and the pointer, or nothing (SPEC 3.5). Never moves HEAD (SPEC 8.5). */
+  commitSummary(commit: CommitSummary): Promise<CommitOutcome>;
+  /**
+   * An explicit move (checkout, rewind). Rejects with `node_not_found` for an unknown node or a summary, `head_moved`
+   * if `expected` is given and is not HEAD (SPEC 8.1).
+   */
+  moveHead(conversation: ConversationKey, to: string, expected: string | null): Promise<void>;
+  setMark(conversation: ConversationKey, mark: Mark): Promise<void>;
+  /** Null if there is no such conversation for this tenant; tenant null asks as the operator. */
+  conversation(id: string, tenant: string | null): Promise<Conversation | null>;
+  /**
+   * The walk from `head` (null: HEAD) back to ROOT, first node first. Rejects with `conversation_not_found`,
+   * `node_not_found`.
+   */
+  spine(conversation: ConversationKey, head: string | null, policy: SummaryPolicy): Promise<Spine>;
+  /** Every node in the order written, summaries included, `limit` at a time after `afterSeq`. */
+  nodes(conversation: ConversationKey, afterSeq: number, limit: number): Promise<readonly Node[]>;
+  node(conversation: ConversationKey, id: string): Promise<Node | null>;
+  call(conversation: ConversationKey, id: string): Promise<Call | null>;
+  /** Calls in the order closed; newest last. */
+  calls(conversation: ConversationKey, limit: number): Promise<readonly Call[]>;
+  /** Calls that recorded this node as a reply: whether it was ever complete is theirs to say (SPEC 2.3). */
+  callsOfReply(conversation: ConversationKey, reply: string): Promise<readonly Call[]>;
+  instruction(conversation: ConversationKey, digest: string): Promise<Instruction | null>;
+  close(): Promise<void>;
+}
+
+/** A row of the list of conversations. */
+export interface ConversationEntry extends Conversation {
+  readonly nodes: number;
+  readonly calls: number;
+  readonly summaries: number;
+}
+
+/** What crosses conversations: may lag, can be rebuilt (SPEC 2.7). */
+export interface Directory {
+  /** Latest used first; `before` is the `usedAt` to go on from. Tenant null asks as the operator. */
+  list(tenant: string | null, limit: number, before: number | null): Promise<readonly ConversationEntry[]>;
+}
+
+/** A summary call, in no wire format. */
+export interface SummaryRequest {
+  readonly instructions: string;
+  readonly input: string;
+  /** Most tokens of visible output. */
+  readonly maxOutputTokens: number;
+}
+
+/** What came back from a summary call. `overflow`: its input did not fit; `failed` carries no text of the provider's. */
+export type SummaryResponse =
+  | {
+      readonly kind: 'text';
+      readonly text: string;
+      /** True only for the dialect's normal stop. */
+      readonly stopped: boolean;
+      readonly stopReason: string | null;
+      readonly calledTool: boolean;
+      readonly reasoningOnly: boolean;
+      readonly usage: Usage | null;
+    }
+  | { readonly kind: 'overflow'; readonly limitTokens: number | null }
+  | { readonly kind: 'failed'; readonly reason: string };
+
+/** Asks a model for one summary; rejects only when `signal` aborts. */
+export type Summarizer = (request: SummaryRequest, signal: AbortSignal) => Promise<SummaryResponse>;

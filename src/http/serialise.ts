@@ -1,0 +1,92 @@
+import { isSummary, type Node } from '../core/node.js';
+import type { Call, Conversation, ConversationEntry } from '../core/ports.js';
+import type { CompactionReport } from '../proxy/compactor.js';
+
+/** Everything the API answers passes through here: names become snake_case, times stay milliseconds since the epoch. */
+export function conversationJson(conversation: Conversation) {
+  return {
+    id: conversation.id,
+    tenant: conversation.tenant,
+    dialect: conversation.dialect,
+    canonical_version: conversation.canonicalVersion,
+    name: conversation.name,
+    session: conversation.session,
+    head: conversation.head,
+    active_summary: conversation.activeSummary,
+    created_at: conversation.createdAt,
+    used_at: conversation.usedAt,
+  };
+}
+
+export function conversationEntryJson(entry: ConversationEntry) {
+  return { ...conversationJson(entry), nodes: entry.nodes, calls: entry.calls, summaries: entry.summaries };
+}
+
+/** `content` is the wire message; the text of a summary, or of what is no JSON, is a string. */
+export function nodeJson(node: Node) {
+  return {
+    id: node.id,
+    conversation: node.conversation,
+    predecessor: node.predecessor,
+    caller: node.caller,
+    seq: node.seq,
+    role: node.role,
+    name: node.name,
+    content: isSummary(node) ? node.content : parsedOrText(node.content),
+    metadata: node.metadata,
+    tokens: node.tokens,
+    tokenizer: node.tokenizer,
+    created_at: node.createdAt,
+  };
+}
+
+/** `reads`: ids of every node whose content entered the prompt (SPEC 2.5). */
+export function callJson(call: Call, reads: readonly string[]) {
+  return {
+    id: call.id,
+    conversation: call.conversation,
+    head: call.manifest.head,
+    model: call.model,
+    upstream: call.upstream,
+    action: call.action,
+    reads,
+    manifest: call.manifest,
+    replies: call.replies,
+    outcome: call.outcome,
+    status: call.status,
+    stop_reason: call.stopReason,
+    estimated_tokens: call.estimatedTokens,
+    usage: call.usage && {
+      input_tokens: call.usage.inputTokens,
+      output_tokens: call.usage.outputTokens,
+      cached_tokens: call.usage.cachedTokens,
+      reasoning_tokens: call.usage.reasoningTokens,
+    },
+    body_digest: call.bodyDigest,
+    started_at: call.startedAt,
+    overhead_ms: call.overheadMs,
+    duration_ms: call.durationMs,
+  };
+}
+
+/** SPEC 5.10. Token counts are local estimates, null where none was made. */
+export function reportJson(report: CompactionReport) {
+  return {
+    outcome: report.outcome,
+    reason: report.reason,
+    covered_count: report.coveredCount,
+    tokens_before: report.tokensBefore,
+    tokens_after: report.tokensAfter,
+    calls: report.calls,
+    duration_ms: report.durationMs,
+    summary: report.summary?.id ?? null,
+  };
+}
+
+function parsedOrText(content: string): unknown {
+  try {
+    return JSON.parse(content);
+  } catch {
+    return content;
+  }
+}

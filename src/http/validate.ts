@@ -1,0 +1,47 @@
+import { z } from 'zod';
+import { SpillwayError } from '../core/errors.js';
+
+/** Largest body of an API request. */
+const LIMIT_BYTES = 64 * 1024;
+
+/** Checks what a client sent against a schema. Throws `invalid_request` that names the first field at fault and why. */
+export function validate<T>(schema: z.ZodType<T>, given: unknown): T {
+  const read = schema.safeParse(given);
+  if (read.success) return read.data;
+  const issue = read.error.issues[0];
+  const unknown = issue?.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
+  const field = unknown ?? (issue?.path.join('.') || null);
+  const reason = unknown === undefined ? (issue?.message ?? 'invalid') : 'there is no such field';
+  throw new SpillwayError('invalid_request', `${field ?? 'body'}: ${reason}`, field);
+}
+
+/** The JSON of a small body; an absent or empty one is `{}`. Throws `body_too_large`, `invalid_json`. */
+export async function readJson(body: AsyncIterable<Uint8Array> | null): Promise<unknown> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let bytes = 0;
+  let text = '';
+  try {
+    for await (const chunk of body ?? []) {
+      bytes += chunk.byteLength;
+      if (bytes > LIMIT_BYTES)
+        throw new SpillwayError('body_too_large', `The body is larger than ${LIMIT_BYTES} bytes.`, 'body');
+      text += decoder.decode(chunk, { stream: true });
+    }
+    text += decoder.decode();
+    return text.trim() === '' ? {} : JSON.parse(text);
+  } catch (error) {
+    if (error instanceof TypeError || error instanceof SyntaxError) {
+      throw new SpillwayError('invalid_json', 'The body is not JSON in UTF-8.', 'body');
+    }
+    throw error;
+  }
+}
+
+/** A whole number written in a query. */
+export function queryNumber(min: number, max: number) {
+  return z
+    .string()
+    .regex(/^\d+$/, `must be a whole number from ${min} to ${max}`)
+    .transform(Number)
+    .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
+}

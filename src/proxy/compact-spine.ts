@@ -1,0 +1,165 @@
+import type { Limits } from '../core/budget.js';
+import type { CompactionInput } from '../core/compaction/compact.js';
+import type { Ruler } from '../core/estimate.js';
+import type { Trigger } from '../core/node.js';
+import type { ConversationKey, Hash, Summary, SummaryPolicy, TokenCounter } from '../core/ports.js';
+import type { SpineNode } from '../core/render.js';
+import { segmentOn } from '../core/summary.js';
+import type { Dialect } from '../dialects/dialect.js';
+import { requestHeaders } from '../upstream/headers.js';
+import { requestUrl } from '../upstream/request-url.js';
+import type { SendUpstream } from '../upstream/upstream.js';
+import type { CompactionReport, Compactor } from './compactor.js';
+import type { UpstreamRoute } from './request.js';
+import { createSummarizer } from './summarizer.js';
+import type { ModelBelief, Turn } from './turn.js';
+
+/** A spine that may be compacted, and with whose credential. */
+export interface SpineToCompact {
+  readonly conversation: ConversationKey;
+  readonly policy: SummaryPolicy;
+  readonly spine: readonly SpineNode[];
+  readonly dialect: Dialect;
+  readonly model: string;
+  readonly upstream: UpstreamRoute;
+  /** Headers of the request that causes it; only a credential is taken from them. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly ruler: () => Promise<Ruler>;
+  readonly counter: () => Promise<TokenCounter>;
+  /** Aborted when nobody waits for the outcome any more. */
+  readonly closed: AbortSignal;
+}
+
+export interface CompactRequest {
+  /** The summary that stands in the view to be compacted, or null. */
+  readonly active: Summary | null;
+  readonly trigger: Trigger;
+  readonly aim: CompactionInput['aim'];
+  readonly limits: Limits;
+  readonly userWish: string | null;
+}
+
+export interface CompactSpine {
+  /** Rejects only when `closed` aborts; the compaction itself goes on then (SPEC 5.6). */
+  run(spine: SpineToCompact, request: CompactRequest): Promise<CompactionReport>;
+  /** What a latch holds for: model, window and settings (SPEC 5.11). */
+  latchScope(model: string, windowTokens: number | null): string;
+}
+
+export interface CompactSpineSettings {
+  readonly summaryModel: string | null;
+  readonly keepTokens: number | null;
+  readonly minimumGain: number;
+  readonly trigger: number;
+}
+
+export interface CompactSpineDeps {
+  readonly compactor: Compactor;
+  readonly send: SendUpstream;
+  readonly hash: Hash;
+  readonly settings: CompactSpineSettings;
+  /** Pays for summaries in place of the client's credential, or null. */
+  readonly summaryKey: string | null;
+  belief(model: string): Promise<ModelBelief>;
+}
+
+export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
+  const { settings } = deps;
+  return {
+    async run(subject, request) {
+      const model = settings.summaryModel ?? subject.model;
+      const [ruler, counter, belief] = await Promise.all([subject.ruler(), subject.counter(), deps.belief(model)]);
+      const ownWindow = settings.summaryModel === null ? null : belief.windowTokens;
+      const job = {
+        conversation: subject.conversation,
+        policy: subject.policy,
+        trigger: request.trigger,
+        input: {
+          spine: subject.spine,
+          active: request.active,
+          ruler,
+          limits: request.limits,
+          aim: request.aim,
+          keepTokensSetting: settings.keepTokens,
+          minimumGain: settings.minimumGain,
+          userWish: request.userWish,
+          summariserWindowTokens: ownWindow ?? request.limits.windowTokens,
+          summaryMessage: subject.dialect.summaryMessage,
+        },
+        counter,
+        summarizer: summarizerFor(subject, model, deps),
+        model,
+      };
+      const report = await untilClosed(deps.compactor.run(job), subject.closed);
+      if (report.summary === null || standsOn(subject, report.summary)) return report;
+      // The one that was under way was another branch's; this spine still needs its own.
+      const own = await untilClosed(deps.compactor.run(job), subject.closed);
+      if (own.summary === null || standsOn(subject, own.summary)) return own;
+      return { ...own, outcome: 'stale', reason: 'other_branch_compacting', summary: null };
+    },
+    latchScope: (model, windowTokens) => deps.hash(JSON.stringify([model, windowTokens, settings])),
+  };
+}
+
+export function spineOfTurn(turn: Turn): SpineToCompact {
+  return {
+    conversation: turn.conversation,
+    policy: turn.policy,
+    spine: turn.spine,
+    dialect: turn.dialect,
+    model: turn.read.model,
+    upstream: turn.request.upstream,
+    headers: turn.request.headers,
+    ruler: turn.measure.ruler,
+    counter: turn.measure.counter,
+    closed: turn.closed,
+  };
+}
+
+/** Of a client's headers, what says who pays: the rest stays out of a summary call. */
+const CREDENTIAL_HEADERS = ['authorization', 'x-api-key', 'api-key', 'openai-organization', 'openai-project'] as const;
+
+function summarizerFor(subject: SpineToCompact, model: string, deps: CompactSpineDeps) {
+  const { upstream, dialect } = subject;
+  const credential = Object.fromEntries(
+    CREDENTIAL_HEADERS.flatMap((name) => {
+      const value = subject.headers[name];
+      return value === undefined ? [] : [[name, value]];
+    }),
+  );
+  return createSummarizer({
+    dialect,
+    send: deps.send,
+    url: requestUrl(upstream.baseUrl, `/v1${dialect.path}`, ''),
+    headers: requestHeaders(credential, {
+      apiKey: deps.summaryKey ?? upstream.apiKey,
+      readsReply: true,
+      rewritten: true,
+    }),
+    model,
+    upstreamHost: new URL(upstream.baseUrl).hostname,
+  });
+}
+
+function standsOn(subject: SpineToCompact, summary: Summary): boolean {
+  return (
+    segmentOn(
+      subject.spine.map((node) => node.id),
+      summary,
+    ) !== null
+  );
+}
+
+async function untilClosed<T>(work: Promise<T>, closed: AbortSignal): Promise<T> {
+  closed.throwIfAborted();
+  let onAbort: (() => void) | undefined;
+  const left = new Promise<never>((_, reject) => {
+    onAbort = () => reject(closed.reason);
+    closed.addEventListener('abort', onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([work, left]);
+  } finally {
+    if (onAbort !== undefined) closed.removeEventListener('abort', onAbort);
+  }
+}

@@ -1,0 +1,35 @@
+import type { HeaderPair } from '../upstream/headers.js';
+import type { Prepared } from './prepare.js';
+
+/** What a response says about Spillway's part in it. A field that does not apply is null and sends no header. */
+export interface ResponseInfo {
+  readonly conversation: string | null;
+  /** The last node that is durable: the request's own end (SPEC 2.4). */
+  readonly head: string | null;
+  readonly call: string | null;
+  readonly action: string;
+  readonly prepared: Pick<Prepared, 'before' | 'after'> | null;
+  /** Most tokens of input that Spillway lets through, or null while the window is unknown. */
+  readonly limitTokens: number | null;
+  /** Milliseconds between the request's arrival and its leaving for the upstream, summaries included. */
+  readonly overheadMs: number;
+  /** Set when the ledger could not be written: the request went on without it. */
+  readonly storeUnavailable: boolean;
+}
+
+export function infoHeaders(info: ResponseInfo): readonly HeaderPair[] {
+  const values: readonly (readonly [string, string | null])[] = [
+    ['x-spillway-conversation', info.conversation],
+    ['x-spillway-head', info.head],
+    ['x-spillway-call', info.call],
+    ['x-spillway-action', info.action],
+    ['x-spillway-tokens-before', info.prepared?.before?.tokens.toString() ?? null],
+    ['x-spillway-tokens-after', info.prepared?.after?.tokens.toString() ?? null],
+    // `bound`: no tokenizer ran, the bytes alone show that it fits.
+    ['x-spillway-tokens-kind', info.prepared?.after?.kind ?? null],
+    ['x-spillway-limit', info.limitTokens?.toString() ?? null],
+    ['x-spillway-overhead-ms', info.overheadMs.toFixed(1)],
+    ['x-spillway-store', info.storeUnavailable ? 'unavailable' : null],
+  ];
+  return values.flatMap(([name, value]): readonly HeaderPair[] => (value === null ? [] : [[name, value]]));
+}

@@ -1,0 +1,47 @@
+import type { Dialect, EventMeaning, Reply } from '../dialects/dialect.js';
+import { createSseSplitter } from '../sse/split.js';
+import type { SseBlock } from '../sse/split.js';
+
+/** One event of a provider's stream: its very bytes and what it means. */
+export interface StreamEvent {
+  readonly bytes: Uint8Array;
+  readonly data: string | null;
+  readonly meaning: EventMeaning;
+}
+
+const NOTHING: EventMeaning = { hasContent: false, usageOnly: false, hasError: false, ends: false };
+
+/** Reads a provider's stream event by event and folds it on the side (SPEC 6.3). */
+export interface StreamReader {
+  /** The events that one more chunk completes; null at the end. Rejects when the upstream breaks. */
+  next(): Promise<readonly StreamEvent[] | null>;
+  /** What was read so far, as one reply. */
+  reply(): Reply;
+  /** Ends the upstream request. */
+  stop(): Promise<void>;
+}
+
+/** `choices`: how many replies were asked for. */
+export function createStreamReader(body: AsyncIterable<Uint8Array>, dialect: Dialect, choices: number): StreamReader {
+  const iterator = body[Symbol.asyncIterator]();
+  const splitter = createSseSplitter();
+  const folder = dialect.folder(choices);
+  const read = (block: SseBlock): StreamEvent => ({
+    bytes: block.bytes,
+    data: block.data,
+    // An event too large to be decoded is no sign of life or error: it is content.
+    meaning: block.data === null ? { ...NOTHING, hasContent: !block.whole } : folder.push(block.data, block.event),
+  });
+  return {
+    async next() {
+      const step = await iterator.next();
+      if (step.done !== true) return splitter.push(step.value).map(read);
+      const tail = splitter.end().map(read);
+      return tail.length > 0 ? tail : null;
+    },
+    reply: () => folder.reply(),
+    async stop() {
+      await iterator.return?.();
+    },
+  };
+}

@@ -1,0 +1,75 @@
+import { recogniseOverflow } from '../core/overflow/recognise.js';
+import type { SummaryResponse, Summarizer } from '../core/ports.js';
+import type { Dialect } from '../dialects/dialect.js';
+import type { SendUpstream } from '../upstream/upstream.js';
+import { readWhole } from './read-whole.js';
+
+/** Most bytes of an answer to a summary call that are read. */
+const ANSWER_LIMIT_BYTES = 4 * 1024 * 1024;
+
+export interface SummarizerTarget {
+  readonly dialect: Dialect;
+  readonly send: SendUpstream;
+  readonly url: string;
+  /** The credential of the request that caused it, or the configured one; nothing else of the client's. */
+  readonly headers: Readonly<Record<string, string>>;
+  readonly model: string;
+  readonly upstreamHost: string;
+}
+
+/**
+ * A `Summarizer` that asks the upstream in the dialect's own form (SPEC 5.6), never through this proxy's own compaction.
+ * A failure is told by its kind; no text of the provider's is passed on.
+ */
+export function createSummarizer(target: SummarizerTarget): Summarizer {
+  return async (request, signal): Promise<SummaryResponse> => {
+    try {
+      const response = await target.send({
+        method: 'POST',
+        url: target.url,
+        headers: { ...target.headers, 'content-type': 'application/json', accept: 'application/json' },
+        body: target.dialect.summaryBody({ model: target.model, ...request }, target.upstreamHost),
+        signal,
+      });
+      const bytes = await readWhole(response.body, ANSWER_LIMIT_BYTES);
+      if (bytes === null) return { kind: 'failed', reason: 'summariser_answer_too_large' };
+      return readAnswer(target, response.status, new TextDecoder().decode(bytes));
+    } catch {
+      return { kind: 'failed', reason: signal.aborted ? 'purse_empty' : 'summariser_unreachable' };
+    }
+  };
+}
+
+function readAnswer(target: SummarizerTarget, status: number, body: string): SummaryResponse {
+  const reply = status === 200 ? target.dialect.readReply(parsed(body)) : null;
+  const message = reply?.messages[0];
+  if (reply === null || message === undefined || reply.error !== null) {
+    const verdict = recogniseOverflow({
+      status,
+      body,
+      upstreamHost: target.upstreamHost,
+      clientWrote: () => false,
+      estimatedTokens: null,
+      windowTokens: null,
+    });
+    if (verdict.kind !== 'none') return { kind: 'overflow', limitTokens: verdict.limit };
+    return { kind: 'failed', reason: status === 200 ? 'summariser_malformed' : `summariser_status_${status}` };
+  }
+  return {
+    kind: 'text',
+    text: message.text,
+    stopped: reply.stopReason !== null && target.dialect.isNormalStop(reply.stopReason),
+    stopReason: reply.stopReason,
+    calledTool: message.calls.length > 0,
+    reasoningOnly: message.text.trim() === '' && message.reasoning !== '',
+    usage: reply.usage,
+  };
+}
+
+function parsed(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return null;
+  }
+}

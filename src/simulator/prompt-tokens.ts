@@ -1,0 +1,91 @@
+import type { Media } from '../core/message.js';
+import type { TokenCounter } from '../core/ports.js';
+import type { ChatRequest } from './chat-request.js';
+import { isRecord } from './json-value.js';
+
+const TOKENS_PER_MESSAGE = 3;
+const TOKENS_PER_NAME = 1;
+const PRIMING_TOKENS = 3;
+
+/** Tokens of what a model reads. The two add up to the prompt. */
+export interface PromptTokens {
+  readonly messages: number;
+  /** Tools, functions and response schema, as the JSON text that describes them. */
+  readonly functions: number;
+}
+
+/**
+ * Counts a chat prompt by OpenAI's documented recipe: every string member of every message, 3 tokens a message, 1 a name, 3
+ * that prime the reply; other members as JSON text, media by the counter's rule.
+ */
+export function chatPromptTokens(request: ChatRequest, counter: TokenCounter): PromptTokens {
+  const messages = request.messages.map(({ source }) => messageTokens(source, counter));
+  const fixed = ['tools', 'functions', 'response_format'].map((name) => request.body[name]);
+  return {
+    messages: messages.reduce((sum, tokens) => sum + tokens, PRIMING_TOKENS),
+    functions: fixed.reduce<number>(
+      (sum, value) => sum + (value == null ? 0 : counter.count(JSON.stringify(value))),
+      0,
+    ),
+  };
+}
+
+function messageTokens(message: Readonly<Record<string, unknown>>, counter: TokenCounter): number {
+  return Object.entries(message).reduce((sum, [name, value]) => {
+    if (value === null || value === undefined) return sum;
+    const own =
+      name === 'content' && Array.isArray(value)
+        ? value.reduce<number>((parts, part) => parts + partTokens(part, counter), 0)
+        : valueTokens(value, counter);
+    return sum + own + (name === 'name' ? TOKENS_PER_NAME : 0);
+  }, TOKENS_PER_MESSAGE);
+}
+
+function partTokens(part: unknown, counter: TokenCounter): number {
+  if (!isRecord(part)) return valueTokens(part, counter);
+  const media = mediaOf(part);
+  if (media !== null) return counter.countMedia(media);
+  const text = part['text'] ?? part['refusal'];
+  return valueTokens(typeof text === 'string' ? text : part, counter);
+}
+
+function valueTokens(value: unknown, counter: TokenCounter): number {
+  return counter.count(typeof value === 'string' ? value : JSON.stringify(value));
+}
+
+function mediaOf(part: Readonly<Record<string, unknown>>): Media | null {
+  const image = part['image_url'];
+  const audio = part['input_audio'];
+  const file = part['file'];
+  if (isRecord(image)) {
+    const detail = image['detail'];
+    return {
+      ...fromUrl('image', stringOf(image['url'])),
+      detail: detail === 'low' || detail === 'high' ? detail : null,
+    };
+  }
+  if (isRecord(audio)) {
+    return {
+      kind: 'audio',
+      inline: true,
+      data: stringOf(audio['data']),
+      mimeType: `audio/${stringOf(audio['format'])}`,
+      name: null,
+      detail: null,
+    };
+  }
+  if (isRecord(file)) {
+    const name = typeof file['filename'] === 'string' ? file['filename'] : null;
+    return { ...fromUrl('file', stringOf(file['file_data'] ?? file['file_id'])), name };
+  }
+  return null;
+}
+
+function fromUrl(kind: Media['kind'], url: string): Media {
+  const [, mimeType, data] = /^data:([^;,]*)[^,]*,(.*)$/s.exec(url) ?? [];
+  return { kind, inline: data !== undefined, data: data ?? url, mimeType: mimeType ?? null, name: null, detail: null };
+}
+
+function stringOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

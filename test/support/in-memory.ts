@@ -1,0 +1,93 @@
+import { createHmac, hash as digestOf } from 'node:crypto';
+import { chatCompletions } from '../../src/dialects/chat-completions.js';
+import { MemoryLedger } from '../../src/ledger/memory.js';
+import { createCompactSpine } from '../../src/proxy/compact-spine.js';
+import { createCompactor } from '../../src/proxy/compactor.js';
+import { openTurn } from '../../src/proxy/open-turn.js';
+import type { OpenTurnDeps } from '../../src/proxy/open-turn.js';
+import type { ProxyRequest } from '../../src/proxy/request.js';
+import { createRunningTurns } from '../../src/proxy/running-turns.js';
+import { readSpillwayHeaders } from '../../src/proxy/spillway-headers.js';
+import type { ModelBelief, Turn } from '../../src/proxy/turn.js';
+import { createCounterLoader } from '../../src/tokens/counter.js';
+import { readPackedRanks } from '../../src/tokens/node-ranks.js';
+import type { SendUpstream } from '../../src/upstream/upstream.js';
+
+const counters = createCounterLoader(readPackedRanks);
+
+export interface WorldOptions {
+  readonly windowTokens: number | null;
+  readonly keepTokens?: number;
+  readonly trigger?: number;
+  readonly send: SendUpstream;
+}
+
+/** The parts of a proxy around a memory ledger, without HTTP: for laws over very many histories. */
+export function createWorld(options: WorldOptions) {
+  const { keepTokens = null, trigger = 0.8 } = options;
+  const ledger = new MemoryLedger(() => 0);
+  const hash = (text: string): string => digestOf('sha256', text, 'base64url').slice(0, 32);
+  const belief = (): Promise<ModelBelief> =>
+    Promise.resolve({ windowTokens: options.windowTokens, source: 'configured', capability: null });
+  let unique = 0;
+  const compactSpine = createCompactSpine({
+    compactor: createCompactor({
+      ledger,
+      clock: () => 0,
+      uniqueId: () => `unique${String(++unique).padStart(10, '0')}`,
+      purse: { calls: 32, durationMs: 60_000 },
+    }),
+    send: options.send,
+    hash,
+    settings: { summaryModel: null, keepTokens, minimumGain: 0.1, trigger },
+    summaryKey: null,
+    belief,
+  });
+  const deps: OpenTurnDeps = {
+    ledger,
+    running: createRunningTurns(),
+    hash,
+    sign: (text) => createHmac('sha256', 'test').update(text).digest('base64url').slice(0, 32),
+    policy: 'auto',
+    trigger,
+    readsCommands: true,
+    belief,
+    loadCounter: () => counters('o200k_base'),
+  };
+  /** Opens a turn for a request body, as the proxy would. */
+  async function open(
+    body: Readonly<Record<string, unknown>>,
+    headers: Readonly<Record<string, string>> = {},
+  ): Promise<Turn> {
+    const text = JSON.stringify(body);
+    const read = chatCompletions.read(JSON.parse(text));
+    if (read === null) throw new Error('unreadable');
+    const original = new TextEncoder().encode(text);
+    return openTurn(
+      {
+        request: requestOf(headers),
+        dialect: chatCompletions,
+        read,
+        body: { original, text, textBytes: original.byteLength },
+        options: readSpillwayHeaders(headers),
+        tenant: 'local',
+        closed: new AbortController().signal,
+      },
+      deps,
+    );
+  }
+  return { ledger, compactSpine, open, trigger };
+}
+
+function requestOf(headers: Readonly<Record<string, string>>): ProxyRequest {
+  return {
+    method: 'POST',
+    path: '/v1/chat/completions',
+    query: '',
+    headers,
+    body: null,
+    dialect: 'chat-completions',
+    upstream: { prefix: '', baseUrl: 'http://upstream.invalid/v1', apiKey: null },
+    arrivedAt: 0,
+  };
+}
