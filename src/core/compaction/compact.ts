@@ -9,7 +9,7 @@ import { render, viewMessages } from '../render.js';
 import type { SpineNode, View } from '../render.js';
 import { turnsOf } from '../spine.js';
 import { segmentOn } from '../summary.js';
-import { summaryContent, transcribe } from './prompt.js';
+import { summaryContent, summaryRequest, transcribe } from './prompt.js';
 import { selectCut } from './select.js';
 import { summarise } from './summarise.js';
 import type { Passage, SummariseDeps } from './summarise.js';
@@ -75,7 +75,7 @@ export async function compact(input: CompactionInput, deps: SummariseDeps): Prom
       passages,
       userWish: input.userWish,
       capTokens,
-      inputTokens: summariserInputTokens(input.summariserWindowTokens, capTokens, limits.calibration),
+      inputTokens: summariserInputTokens(input, capTokens, deps),
     },
     deps,
   );
@@ -137,10 +137,17 @@ function passagesOf(
   });
 }
 
-/** Room for material in one summary call: the summariser's window less its output, its instructions and a margin. */
-function summariserInputTokens(windowTokens: number, capTokens: number, calibration: number): number {
-  const instructions = 1_000;
-  return Math.floor((windowTokens * 0.9 - capTokens) / Math.max(1, calibration)) - instructions;
+/** Room for material in one summary call: the summariser's window less its output, a request without material, a margin. */
+function summariserInputTokens(input: CompactionInput, capTokens: number, deps: SummariseDeps): number {
+  const empty = summaryRequest({
+    previous: '',
+    transcript: '',
+    userWish: input.userWish,
+    fence: deps.uniqueId(),
+    maxOutputTokens: capTokens,
+  });
+  const room = (input.summariserWindowTokens * 0.9 - capTokens) / Math.max(1, input.limits.calibration);
+  return Math.floor(room) - deps.count(empty.instructions) - deps.count(empty.input);
 }
 
 function candidateSummary(content: string, coversIds: readonly string[]): Summary {
