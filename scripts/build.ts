@@ -23,7 +23,8 @@ const options: BuildOptions = {
 };
 
 // CommonJS packages inside an ES module still call `require` for what Node provides.
-const require = "import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);";
+const require =
+  "import { createRequire as requireFrom } from 'node:module'; const require = requireFrom(import.meta.url);";
 
 rmSync(folder, { recursive: true, force: true });
 await build({ ...options, entryPoints: ['src/cli.ts'], banner: { js: require } });

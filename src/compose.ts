@@ -1,5 +1,5 @@
 import type { Config } from './config.js';
-import type { Conversation, Hash, Ledger, TokenCounter, UniqueId } from './core/ports.js';
+import type { Conversation, Directory, Hash, Ledger, TokenCounter, UniqueId } from './core/ports.js';
 import { chatCompletions } from './dialects/chat-completions.js';
 import type { Dialect, DialectName } from './dialects/dialect.js';
 import { errorForm } from './http/errors.js';
@@ -9,6 +9,9 @@ import type { CompactConversationRequest } from './proxy/compact-conversation.js
 import { createCompactSpine } from './proxy/compact-spine.js';
 import { createCompactor } from './proxy/compactor.js';
 import type { CompactionReport } from './proxy/compactor.js';
+import { createLearnedWindows } from './proxy/learned-windows.js';
+import { createModelWindows } from './proxy/model-windows.js';
+import type { ModelWindows } from './proxy/model-windows.js';
 import { createProxy } from './proxy/proxy.js';
 import type { ProxyDeps } from './proxy/proxy.js';
 import { createRecordCall } from './proxy/record-call.js';
@@ -17,15 +20,16 @@ import type { Proxy, UpstreamRoute } from './proxy/request.js';
 import { createRunningTurns } from './proxy/running-turns.js';
 import { tenantOf } from './proxy/tenant.js';
 import type { Sign } from './proxy/tenant.js';
-import type { ModelBelief } from './proxy/turn.js';
 import type { LoadCounter } from './tokens/counter.js';
 import { encodingFor } from './tokens/encoding.js';
+import { createDiscovery } from './upstream/discovery.js';
 import type { SendUpstream } from './upstream/upstream.js';
 import type { ModelLimits } from './upstream/windows.js';
 
 /** What a platform brings: a store, a way to send, digests, clocks. Everything else is the same on all of them. */
 export interface PlatformPorts {
   readonly ledger: Ledger;
+  readonly directory: Directory;
   readonly send: SendUpstream;
   readonly hash: Hash;
   readonly digest: RecordCallDeps['digest'];
@@ -43,9 +47,12 @@ export interface PlatformPorts {
 export interface Composed {
   readonly proxy: Proxy;
   compact(conversation: Conversation, request: CompactConversationRequest): Promise<CompactionReport>;
-  /** Resolves when no turn and no compaction runs any more. */
+  readonly windows: Pick<ModelWindows, 'all' | 'forget'>;
+  /** Resolves when no turn and no compaction runs any more, nor anything beside them. */
   drain(): Promise<void>;
 }
+
+const DAY_MS = 24 * 60 * 60_000;
 
 const dialects: ReadonlyMap<DialectName, Dialect> = new Map([[chatCompletions.name, chatCompletions]]);
 
@@ -53,10 +60,17 @@ const dialects: ReadonlyMap<DialectName, Dialect> = new Map([[chatCompletions.na
 export function compose(config: Config, ports: PlatformPorts): Composed {
   const { ledger, hash, send, sign, uniqueId } = ports;
   const clock = Date.now;
-  const belief = async (model: string): Promise<ModelBelief> => {
-    const { window, outputTokens } = await ports.limits(model);
-    return { windowTokens: window?.tokens ?? null, source: window?.source ?? 'unknown', capability: outputTokens };
-  };
+  const asksForModels = config.mode === 'compact' && config.discoverWindows === 'on';
+  const windows = createModelWindows({
+    limits: ports.limits,
+    learned: createLearnedWindows(ports.directory, clock),
+    discovery: asksForModels ? createDiscovery({ send, clock }) : null,
+    directory: ports.directory,
+    hash,
+    clock,
+    learnedMs: config.learnedDays * DAY_MS,
+  });
+  const { belief } = windows;
   const loadCounter = (model: string): Promise<TokenCounter> => ports.loadCounter(encodingFor(model));
   const running = createRunningTurns();
   const compactor = createCompactor({
@@ -77,6 +91,7 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
     ledger,
     running,
     compactSpine,
+    windows,
     dialects,
     hash,
     sign,
@@ -98,6 +113,7 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
   const route = (baseUrl: string): UpstreamRoute | null => routeTo(baseUrl, config.upstreams);
   return {
     proxy,
+    windows,
     compact: (conversation, request) =>
       compactConversation(conversation, request, {
         ledger,
@@ -112,6 +128,7 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
     async drain() {
       await running.drain();
       await compactor.drain();
+      await windows.close();
     },
   };
 }

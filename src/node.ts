@@ -1,5 +1,6 @@
-import { createHmac, hash as digestOf, randomBytes } from 'node:crypto';
-import type { Server } from 'node:http';
+import { createHmac, hash as digestOf, randomBytes, randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { Server, ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import type { HttpBindings } from '@hono/node-server';
 import { pino } from 'pino';
@@ -26,8 +27,6 @@ import { createWindows } from './upstream/windows.js';
 /** Another process on the same file, such as a backup, may hold it this long before a request goes on without the store. */
 const BUSY_TIMEOUT_MS = 2_000;
 
-const SWEEP_MS = 100;
-
 export interface Spillway {
   /** Where it listens, for example `http://127.0.0.1:8484`. */
   readonly url: string;
@@ -51,13 +50,14 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
   const ledger = await openLedger(config);
   const upstream = createNodeSend({ timeoutMs: config.upstreamTimeoutMs });
   const limits = createWindows(config.windows, loadCatalogue);
-  const { proxy, compact, drain } = compose(config, {
+  const { proxy, compact, windows, drain } = compose(config, {
     ledger,
+    directory: ledger,
     send: upstream.send,
     hash: (text) => digestOf('sha256', text, 'base64url').slice(0, 32),
     digest: (body) => digestOf('sha256', body, 'base64url'),
     sign: (text) => createHmac('sha256', secret).update(text).digest('base64url').slice(0, 32),
-    uniqueId: () => randomBytes(16).toString('base64url'),
+    uniqueId: randomUUID,
     now: () => performance.now(),
     loadCounter: createCounterLoader(readPackedRanks),
     limits,
@@ -76,6 +76,7 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
   const app = createApp<HttpBindings>({
     proxy,
     compact,
+    windows,
     upstreams: config.upstreams,
     ledger,
     directory: ledger,
@@ -86,6 +87,7 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
     reportDefect,
   });
   const server = createNodeServer(app, reportDefect);
+  const requestsEnded = watchRequests(server);
   try {
     await listen(server, config);
   } catch (error) {
@@ -98,11 +100,11 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
     async close() {
       stopping = true;
       const closed = new Promise((resolve) => server.close(resolve));
-      // A connection whose response ends from here on is kept for a next request that nobody would answer.
-      const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+      await requestsEnded();
       await drain();
+      // Not only idle ones: a connection that never sent a request counts as busy, and would hold the process up.
+      server.closeAllConnections();
       await closed;
-      clearInterval(sweep);
       await upstream.close();
       await ledger.close();
     },
@@ -132,6 +134,18 @@ function listen(server: Server, { host, port }: Config): Promise<void> {
     });
     server.listen(port, host, resolve);
   });
+}
+
+/** What it returns resolves when no request is being answered. */
+function watchRequests(server: Server): () => Promise<void> {
+  const open = new Set<ServerResponse>();
+  server.on('request', (_, response: ServerResponse) => {
+    open.add(response);
+    response.once('close', () => open.delete(response));
+  });
+  return async () => {
+    while (open.size > 0) await Promise.all([...open].map((response) => once(response, 'close')));
+  };
 }
 
 function urlOf(server: Server, host: string): string {

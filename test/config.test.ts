@@ -46,6 +46,8 @@ describe('without any setting', () => {
       windows: [],
       trigger: 0.8,
       keepTokens: null,
+      learnedDays: 7,
+      discoverWindows: 'on',
       minGain: 0.1,
       summaryPolicy: 'auto',
       summaryModel: null,

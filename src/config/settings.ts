@@ -162,6 +162,20 @@ export const settings = z.object({
     windowList,
     'Context windows by model name, * for any characters; the first that matches wins over everything else that is known.',
   ),
+  learnedDays: required(
+    'LEARNED_DAYS',
+    'whole number',
+    '7',
+    wholeNumber(0, 365),
+    "How long a window is believed that a provider's refusal stated; 0 learns none.",
+  ),
+  discoverWindows: required(
+    'DISCOVER_WINDOWS',
+    'on | off',
+    'on',
+    choice('on', 'off'),
+    'Asks a provider for its list of models, beside the requests and with their credential, where a window is not configured.',
+  ),
   trigger: required(
     'TRIGGER',
     'number',

@@ -1,5 +1,6 @@
 import type { Media, Outcome, Usage } from './message.js';
 import type { NewNode, Node, SummaryMetadata } from './node.js';
+import type { LearnedWindow, WindowKey } from './windows.js';
 
 /** A one-shot digest of text: 32 characters of base64url, 192 bits of SHA-256. */
 export type Hash = (text: string) => string;
@@ -7,7 +8,7 @@ export type Hash = (text: string) => string;
 /** Milliseconds since the epoch. */
 export type Clock = () => number;
 
-/** An unguessable string of URL-safe characters, at least 96 bits. */
+/** An unguessable string of URL-safe characters, at least 96 bits of chance. */
 export type UniqueId = () => string;
 
 /** Counts with one tokenizer. Synchronous: its ranks are loaded before one is handed out. */
@@ -153,6 +154,8 @@ export interface Call {
   /** HTTP status of the upstream's answer; null if there was none. */
   readonly status: number | null;
   readonly stopReason: string | null;
+  /** The rule by which its answer told of an overflow, in words or by its usage (SPEC 6.2); null if it did not. */
+  readonly overflow: string | null;
   /** Local estimate of exactly the dispatched messages, uncalibrated; null when nothing had to be counted. */
   readonly estimatedTokens: number | null;
   readonly usage: Usage | null;
@@ -249,6 +252,14 @@ export interface ConversationEntry extends Conversation {
 export interface Directory {
   /** Latest used first; `before` is the `usedAt` to go on from. Tenant null asks as the operator. */
   list(tenant: string | null, limit: number, before: number | null): Promise<readonly ConversationEntry[]>;
+  /** Those that have not expired, the latest learned first. Tenant null asks as the operator. */
+  learnedWindows(tenant: string | null, limit: number): Promise<readonly LearnedWindow[]>;
+  /** Stores one; a smaller one for the same key stays while it has not expired (SPEC 6.5). */
+  learnWindow(window: LearnedWindow): Promise<void>;
+  /** Raises what is stored for a key to these tokens if that is less; stores nothing where nothing is. */
+  widenWindow(key: WindowKey, tokens: number): Promise<void>;
+  /** False if there was none. */
+  forgetWindow(key: WindowKey): Promise<boolean>;
 }
 
 /** A summary call, in no wire format. */

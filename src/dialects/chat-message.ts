@@ -1,4 +1,4 @@
-import type { Message, ToolCall } from '../core/message.js';
+import type { Message, Role, ToolCall } from '../core/message.js';
 import { readContent, type Content } from './chat-content.js';
 import { isJsonObject, stableJson, type JsonObject } from './json-value.js';
 
@@ -13,9 +13,9 @@ export function readChatMessage(source: unknown): Message | null {
   switch (source['role']) {
     case 'system':
     case 'developer':
-      return { ...plainMessage(source, content), role: 'system' };
+      return plainMessage('system', source, content);
     case 'user':
-      return { ...plainMessage(source, content), role: 'user', name: textOrNull(source['name']) };
+      return { ...plainMessage('user', source, content), name: textOrNull(source['name']) };
     case 'assistant':
       return readAssistant(source, content);
     case 'tool':
@@ -27,9 +27,9 @@ export function readChatMessage(source: unknown): Message | null {
   }
 }
 
-function plainMessage(source: JsonObject, content: Content): Omit<Message, 'role'> {
-  const { text, media } = content;
-  return { text, name: null, calls: [], results: [], media, reasoning: '', signed: false, source };
+/** Every message has these members in this order: then all are of one shape, and reading them is cheap. */
+function plainMessage(role: Role, source: JsonObject, { text, media }: Content): Message {
+  return { role, text, name: null, calls: [], results: [], media, reasoning: '', signed: false, source };
 }
 
 function readAssistant(source: JsonObject, content: Content): Message | null {
@@ -38,8 +38,7 @@ function readAssistant(source: JsonObject, content: Content): Message | null {
   if (calls === null || typeof refusal !== 'string') return null;
   const audio = isJsonObject(source['audio']) ? textOrNull(source['audio']['id']) : null;
   return {
-    ...plainMessage(source, content),
-    role: 'llm',
+    ...plainMessage('llm', source, content),
     // A refusal is what the model said: some clients echo it as a part, some as a member of its own.
     text: content.text + refusal,
     calls,
@@ -56,7 +55,7 @@ function audioReference(id: string): Message['media'][number] {
 
 function readResult(source: JsonObject, content: Content, callId: string | null): Message | null {
   if (callId === null) return null;
-  return { ...plainMessage(source, content), role: 'tool', text: '', results: [{ callId, text: content.text }] };
+  return { ...plainMessage('tool', source, content), text: '', results: [{ callId, text: content.text }] };
 }
 
 function readCalls(source: JsonObject): readonly ToolCall[] | null {

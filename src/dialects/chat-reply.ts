@@ -88,7 +88,17 @@ export function finishReason(choice: JsonObject): string | null {
 export function errorOf(value: unknown): string | null {
   if (!isJsonObject(value)) return null;
   if (!isEmpty(value['error'])) return JSON.stringify({ error: value['error'] });
-  return value['object'] === 'error' ? JSON.stringify({ error: value }) : null;
+  return value['object'] === 'error' || isBareError(value) ? JSON.stringify({ error: value }) : null;
+}
+
+/** An error without an envelope: no reply and no chunk of one, but a message, or a status in a vendor's own member. */
+function isBareError(value: JsonObject): boolean {
+  if (Array.isArray(value['choices'])) return false;
+  const status = value['base_resp'];
+  return (
+    ['message', 'detail', 'error_message'].some((key) => typeof value[key] === 'string' && value[key] !== '') ||
+    (isJsonObject(status) && typeof status['status_code'] === 'number' && status['status_code'] !== 0)
+  );
 }
 
 /**

@@ -4,9 +4,10 @@ import type { Proxy } from '../proxy/request.js';
 import { checkHost, checkLoan, checkOperator } from './auth.js';
 import { conversations, type ConversationsDeps } from './conversations.js';
 import { defectOf, errorForm, errorResponse, type Defect } from './errors.js';
+import { models, type ModelsDeps } from './models.js';
 import { targetOf, type Upstreams } from './upstreams.js';
 
-export interface AppDeps<Bindings extends object> extends ConversationsDeps<Bindings> {
+export interface AppDeps<Bindings extends object> extends ConversationsDeps<Bindings>, ModelsDeps {
   readonly proxy: Proxy;
   readonly upstreams: Upstreams;
   /** True once no new request is wanted. */
@@ -41,6 +42,7 @@ export function createApp<Bindings extends object>(deps: AppDeps<Bindings>): Hon
     c.header('x-content-type-options', 'nosniff');
   });
   app.route('/spillway/v1/conversations', conversations(deps));
+  app.route('/spillway/v1/models', models(deps));
 
   app.all('*', async (c) => {
     const arrivedAt = deps.now();

@@ -1,6 +1,7 @@
 import { isSummary, type Node } from '../core/node.js';
 import type { Call, Conversation, ConversationEntry } from '../core/ports.js';
 import type { CompactionReport } from '../proxy/compactor.js';
+import type { ModelKnowledge } from '../proxy/model-windows.js';
 
 /** Everything the API answers passes through here: names become snake_case, times stay milliseconds since the epoch. */
 export function conversationJson(conversation: Conversation) {
@@ -55,6 +56,7 @@ export function callJson(call: Call, reads: readonly string[]) {
     outcome: call.outcome,
     status: call.status,
     stop_reason: call.stopReason,
+    overflow: call.overflow,
     estimated_tokens: call.estimatedTokens,
     usage: call.usage && {
       input_tokens: call.usage.inputTokens,
@@ -80,6 +82,33 @@ export function reportJson(report: CompactionReport) {
     calls: report.calls,
     duration_ms: report.durationMs,
     summary: report.summary?.id ?? null,
+  };
+}
+
+/** What is believed of a model's window and why: the source, and what each of them says (SPEC 6.5). */
+export function modelJson({ believed, opinions, learned, discovered, ...model }: ModelKnowledge) {
+  return {
+    id: model.id,
+    tenant: model.tenant,
+    upstream: model.upstream,
+    model: model.model,
+    window: believed.tokens,
+    source: believed.source,
+    max_output_tokens: model.outputTokens,
+    configured: opinions.configured,
+    learned: learned && {
+      tokens: learned.tokens,
+      source: learned.source,
+      rule: learned.rule,
+      learned_at: learned.learnedAt,
+      expires_at: learned.expiresAt,
+    },
+    discovered: discovered && {
+      tokens: discovered.tokens,
+      discovered_at: discovered.discoveredAt,
+      expires_at: discovered.expiresAt,
+    },
+    catalogue: opinions.catalogue,
   };
 }
 

@@ -1,6 +1,7 @@
 import { SpillwayError } from '../core/errors.js';
 import { isSummary, ROOT, SUMMARY_MARKER, SUMMARY_NAME, type NewNode } from '../core/node.js';
 import type { CloseTurn, CommitSummary, ConversationKey, Mark, OpenTurn } from '../core/ports.js';
+import type { WindowKey } from '../core/windows.js';
 
 /*
  * What every driver refuses before it looks at its store: calls that no correct caller makes. All throw
@@ -65,6 +66,13 @@ export function checkCommitSummary(commit: CommitSummary): void {
 export function checkMark(mark: Mark): void {
   requireText(mark.head, 'mark.head');
   if (!isCount(mark.tokens)) throw invalid('mark.tokens', 'is not a count');
+}
+
+export function checkWindow(key: WindowKey, tokens: number): void {
+  requireText(key.tenant, 'window.tenant');
+  requireText(key.upstream, 'window.upstream');
+  requireText(key.model, 'window.model');
+  if (!isCount(tokens)) throw invalid('window.tokens', 'is not a count');
 }
 
 export function checkLimit(limit: number): void {

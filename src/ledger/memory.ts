@@ -22,6 +22,7 @@ import type {
   SummaryPolicy,
 } from '../core/ports.js';
 import { activeSummary } from '../core/summary.js';
+import type { LearnedWindow, WindowKey } from '../core/windows.js';
 import {
   checkChainNode,
   checkCloseTurn,
@@ -29,10 +30,12 @@ import {
   checkLimit,
   checkMark,
   checkOpenTurn,
+  checkWindow,
   headOf,
   invalid,
 } from './check-writes.js';
 import { matchOfCall } from './match-of-call.js';
+import { MemoryLearnedWindows } from './memory-learned-windows.js';
 
 /** One conversation. Insertion order of the maps is the order of writing. */
 interface Book {
@@ -49,6 +52,7 @@ interface Book {
  */
 export class MemoryLedger implements Ledger, Directory {
   readonly #books = new Map<string, Book>();
+  readonly #windows = new MemoryLearnedWindows();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
@@ -230,6 +234,25 @@ export class MemoryLedger implements Ledger, Directory {
         calls: calls.size,
         summaries: [...nodes.values()].filter(isSummary).length,
       }));
+  }
+
+  async learnedWindows(tenant: string | null, limit: number): Promise<readonly LearnedWindow[]> {
+    checkLimit(limit);
+    return this.#windows.list(tenant, limit, this.#clock());
+  }
+
+  async learnWindow(window: LearnedWindow): Promise<void> {
+    checkWindow(window, window.tokens);
+    this.#windows.learn(window, this.#clock());
+  }
+
+  async widenWindow(key: WindowKey, tokens: number): Promise<void> {
+    checkWindow(key, tokens);
+    this.#windows.widen(key, tokens, this.#clock());
+  }
+
+  async forgetWindow(key: WindowKey): Promise<boolean> {
+    return this.#windows.forget(key, this.#clock());
   }
 
   async close(): Promise<void> {}

@@ -21,6 +21,7 @@ import type {
   SummaryPolicy,
 } from '../core/ports.js';
 import { activeSummary } from '../core/summary.js';
+import type { LearnedWindow, WindowKey } from '../core/windows.js';
 import {
   checkChainNode,
   checkCloseTurn,
@@ -28,10 +29,12 @@ import {
   checkLimit,
   checkMark,
   checkOpenTurn,
+  checkWindow,
   headOf,
   invalid,
 } from './check-writes.js';
 import type { SqlDatabase } from './sql-database.js';
+import { SqlLearnedWindows } from './sql-learned-windows.js';
 import { deepestMarks, deepestMatch, deepestSummaries } from './sql-on-chain.js';
 import type { Place } from './sql-rows.js';
 import { migrate, migrations } from './sql-schema.js';
@@ -44,6 +47,7 @@ import { SqlStore } from './sql-store.js';
 export class SqlLedger implements Ledger, Directory {
   readonly #db: SqlDatabase;
   readonly #store: SqlStore;
+  readonly #windows: SqlLearnedWindows;
   readonly #clock: Clock;
 
   /** Brings the database to the last schema; throws `store_unavailable` if it cannot be used. */
@@ -51,6 +55,7 @@ export class SqlLedger implements Ledger, Directory {
     migrate(db, migrations);
     this.#db = db;
     this.#store = new SqlStore(db);
+    this.#windows = new SqlLearnedWindows(db);
     this.#clock = clock;
   }
 
@@ -211,6 +216,25 @@ export class SqlLedger implements Ledger, Directory {
   async list(tenant: string | null, limit: number, before: number | null): Promise<readonly ConversationEntry[]> {
     checkLimit(limit);
     return this.#store.list(tenant, limit, before);
+  }
+
+  async learnedWindows(tenant: string | null, limit: number): Promise<readonly LearnedWindow[]> {
+    checkLimit(limit);
+    return this.#windows.list(tenant, limit, this.#clock());
+  }
+
+  async learnWindow(window: LearnedWindow): Promise<void> {
+    checkWindow(window, window.tokens);
+    this.#db.transaction(() => this.#windows.learn(window, this.#clock()));
+  }
+
+  async widenWindow(key: WindowKey, tokens: number): Promise<void> {
+    checkWindow(key, tokens);
+    this.#windows.widen(key, tokens, this.#clock());
+  }
+
+  async forgetWindow(key: WindowKey): Promise<boolean> {
+    return this.#windows.forget(key, this.#clock());
   }
 
   async close(): Promise<void> {

@@ -62,6 +62,14 @@ export const migrations: readonly Migration[] = [
       PRIMARY KEY (conversation, digest)
     ) STRICT`,
   ],
+  [
+    `CREATE TABLE learned_window (
+      tenant TEXT NOT NULL, upstream TEXT NOT NULL, model TEXT NOT NULL, tokens INTEGER NOT NULL,
+      source TEXT NOT NULL, rule TEXT NOT NULL, learned_at INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+      PRIMARY KEY (tenant, upstream, model)
+    ) STRICT, WITHOUT ROWID`,
+    `CREATE INDEX learned_window_expiry ON learned_window (expires_at)`,
+  ],
 ];
 
 /**

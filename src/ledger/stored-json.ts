@@ -36,6 +36,8 @@ const callSchema = z.strictObject({
   outcome: z.enum(['complete', 'cancelled', 'failed']),
   status: z.number().nullable(),
   stopReason: z.string().nullable(),
+  // Records of the first version have none.
+  overflow: z.string().nullable().default(null),
   estimatedTokens: z.number().nullable(),
   usage: z
     .strictObject({

@@ -69,6 +69,7 @@ export async function answerCompact(
         before: figure(report.tokensBefore ?? estimate),
         after: figure(report.tokensAfter ?? report.tokensBefore ?? estimate),
       },
+      overflow: null,
       limitTokens: null,
       overheadMs: deps.now() - turn.request.arrivedAt,
       storeUnavailable: false,

@@ -7,6 +7,7 @@ import type { Node } from '../core/node.js';
 import type { Call, Conversation, Instruction, Ledger, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import { render } from '../core/render.js';
 import type { SpineNode } from '../core/render.js';
+import type { WindowScope } from '../core/windows.js';
 import type { Dialect, DialectName } from '../dialects/dialect.js';
 import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
@@ -31,7 +32,7 @@ export interface CompactConversationDeps {
   readonly summaryKey: string | null;
   /** The configured upstream with this base URL; null if it is configured no more. */
   route(baseUrl: string): UpstreamRoute | null;
-  belief(model: string): Promise<ModelBelief>;
+  belief(scope: WindowScope, model: string): Promise<ModelBelief>;
   loadCounter(model: string): Promise<TokenCounter>;
 }
 
@@ -69,7 +70,7 @@ export async function compactConversation(
   const spine = nodes.map((node) => spineNode(node, dialect));
   const [counter, belief, instructions] = await Promise.all([
     deps.loadCounter(call.model),
-    deps.belief(call.model),
+    deps.belief({ tenant: conversation.tenant, upstream: upstream.baseUrl }, call.model),
     instructionsOf(conversation, call, ledger),
   ]);
   const ruler = rulerOf(spine, instructions, dialect, counter);

@@ -4,12 +4,13 @@ import type { Ruler } from '../core/estimate.js';
 import type { Trigger } from '../core/node.js';
 import type { ConversationKey, Hash, Summary, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
-import { segmentOn } from '../core/summary.js';
+import type { WindowScope } from '../core/windows.js';
 import type { Dialect } from '../dialects/dialect.js';
 import { requestHeaders } from '../upstream/headers.js';
 import { requestUrl } from '../upstream/request-url.js';
 import type { SendUpstream } from '../upstream/upstream.js';
 import type { CompactionReport, Compactor } from './compactor.js';
+import { credentialOf } from './credential.js';
 import type { UpstreamRoute } from './request.js';
 import { createSummarizer } from './summarizer.js';
 import type { ModelBelief, Turn } from './turn.js';
@@ -60,7 +61,7 @@ export interface CompactSpineDeps {
   readonly settings: CompactSpineSettings;
   /** Pays for summaries in place of the client's credential, or null. */
   readonly summaryKey: string | null;
-  belief(model: string): Promise<ModelBelief>;
+  belief(scope: WindowScope, model: string): Promise<ModelBelief>;
 }
 
 export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
@@ -68,7 +69,12 @@ export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
   return {
     async run(subject, request) {
       const model = settings.summaryModel ?? subject.model;
-      const [ruler, counter, belief] = await Promise.all([subject.ruler(), subject.counter(), deps.belief(model)]);
+      const scope = { tenant: subject.conversation.tenant, upstream: subject.upstream.baseUrl };
+      const [ruler, counter, belief] = await Promise.all([
+        subject.ruler(),
+        subject.counter(),
+        deps.belief(scope, model),
+      ]);
       const ownWindow = settings.summaryModel === null ? null : belief.windowTokens;
       const job = {
         conversation: subject.conversation,
@@ -90,12 +96,7 @@ export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
         summarizer: summarizerFor(subject, model, deps),
         model,
       };
-      const report = await untilClosed(deps.compactor.run(job), subject.closed);
-      if (report.summary === null || standsOn(subject, report.summary)) return report;
-      // The one that was under way was another branch's; this spine still needs its own.
-      const own = await untilClosed(deps.compactor.run(job), subject.closed);
-      if (own.summary === null || standsOn(subject, own.summary)) return own;
-      return { ...own, outcome: 'stale', reason: 'other_branch_compacting', summary: null };
+      return untilClosed(deps.compactor.run(job), subject.closed);
     },
     latchScope: (model, windowTokens) => deps.hash(JSON.stringify([model, windowTokens, settings])),
   };
@@ -116,22 +117,13 @@ export function spineOfTurn(turn: Turn): SpineToCompact {
   };
 }
 
-/** Of a client's headers, what says who pays: the rest stays out of a summary call. */
-const CREDENTIAL_HEADERS = ['authorization', 'x-api-key', 'api-key', 'openai-organization', 'openai-project'] as const;
-
 function summarizerFor(subject: SpineToCompact, model: string, deps: CompactSpineDeps) {
   const { upstream, dialect } = subject;
-  const credential = Object.fromEntries(
-    CREDENTIAL_HEADERS.flatMap((name) => {
-      const value = subject.headers[name];
-      return value === undefined ? [] : [[name, value]];
-    }),
-  );
   return createSummarizer({
     dialect,
     send: deps.send,
     url: requestUrl(upstream.baseUrl, `/v1${dialect.path}`, ''),
-    headers: requestHeaders(credential, {
+    headers: requestHeaders(credentialOf(subject.headers), {
       apiKey: deps.summaryKey ?? upstream.apiKey,
       readsReply: true,
       rewritten: true,
@@ -139,15 +131,6 @@ function summarizerFor(subject: SpineToCompact, model: string, deps: CompactSpin
     model,
     upstreamHost: new URL(upstream.baseUrl).hostname,
   });
-}
-
-function standsOn(subject: SpineToCompact, summary: Summary): boolean {
-  return (
-    segmentOn(
-      subject.spine.map((node) => node.id),
-      summary,
-    ) !== null
-  );
 }
 
 async function untilClosed<T>(work: Promise<T>, closed: AbortSignal): Promise<T> {

@@ -13,6 +13,7 @@ import type {
   TokenCounter,
   UniqueId,
 } from '../core/ports.js';
+import { segmentOn } from '../core/summary.js';
 
 /** What a compaction did, SPEC 5.10. Token counts are local estimates of the whole view. */
 export interface CompactionReport {
@@ -40,8 +41,8 @@ export interface CompactionJob {
 
 export interface Compactor {
   /**
-   * Runs one compaction and commits it; never rejects. While another runs for the conversation it waits for that one and
-   * returns its report (SPEC 5.11). It outlives the client that caused it (SPEC 5.6).
+   * Runs one compaction and commits it; never rejects. While another runs for the conversation it waits for that one, and
+   * joins it if it concerns this spine too (SPEC 5.11). It outlives the client that caused it (SPEC 5.6).
    */
   run(job: CompactionJob): Promise<CompactionReport>;
   /** Resolves when nothing runs any more. */
@@ -55,21 +56,37 @@ export interface CompactorDeps {
   readonly purse: { readonly calls: number; readonly durationMs: number };
 }
 
+/** A compaction under way, and the end of the spine it was begun for. */
+interface Running {
+  readonly head: string | undefined;
+  readonly report: Promise<CompactionReport>;
+}
+
 export function createCompactor(deps: CompactorDeps): Compactor {
-  const running = new Map<string, Promise<CompactionReport>>();
+  const running = new Map<string, Running>();
   return {
     async run(job) {
       const key = JSON.stringify([job.conversation.tenant, job.conversation.id]);
-      const other = running.get(key);
-      if (other !== undefined) return other;
-      const own = runOne(job, deps).finally(() => running.delete(key));
-      running.set(key, own);
-      return own;
+      for (let other = running.get(key); other !== undefined; other = running.get(key)) {
+        const report = await other.report;
+        if (concerns(job, other, report)) return report;
+      }
+      const report = runOne(job, deps).finally(() => running.delete(key));
+      running.set(key, { head: job.input.spine.at(-1)?.id, report });
+      return report;
     },
     async drain() {
-      while (running.size > 0) await Promise.all(running.values());
+      while (running.size > 0) await Promise.all([...running.values()].map((one) => one.report));
     },
   };
+}
+
+/** Whether what came of another compaction holds for this job's spine: its summary stands there, or its failure. */
+function concerns(job: CompactionJob, other: Running, report: CompactionReport): boolean {
+  const ids = job.input.spine.map((node) => node.id);
+  return report.summary === null
+    ? other.head !== undefined && ids.includes(other.head)
+    : segmentOn(ids, report.summary) !== null;
 }
 
 async function runOne(job: CompactionJob, deps: CompactorDeps): Promise<CompactionReport> {

@@ -7,6 +7,7 @@ import { isCommand } from '../core/node.js';
 import type { Node } from '../core/node.js';
 import type { Hash, Ledger, NewConversation, Spine, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
+import type { WindowScope } from '../core/windows.js';
 import type { Dialect, ReadRequest, WireItem } from '../dialects/dialect.js';
 import { byteBound } from '../tokens/byte-bound.js';
 import { readCompactCommand, taggedCommands } from './command.js';
@@ -41,7 +42,7 @@ export interface OpenTurnDeps {
   readonly trigger: number;
   /** Whether `/compact` is a command here; where nothing is ever rewritten it is text like any other. */
   readonly readsCommands: boolean;
-  belief(model: string): Promise<ModelBelief>;
+  belief(scope: WindowScope, model: string): Promise<ModelBelief>;
   loadCounter(model: string): Promise<TokenCounter>;
 }
 
@@ -63,7 +64,8 @@ export async function openTurn(incoming: Incoming, deps: OpenTurnDeps): Promise<
   const { read, options, dialect } = incoming;
   const policy = policyFor(options.conversation, deps.policy);
   const placed = options.append ? await placeThin(incoming, policy, deps) : placeFull(incoming, deps.hash);
-  const belief = await deps.belief(read.model);
+  const scope = { tenant: incoming.tenant, upstream: incoming.request.upstream.baseUrl };
+  const belief = await deps.belief(scope, read.model);
   const counter = await counterIfNeeded(incoming, belief, deps);
 
   const spine = spineOf(placed, deps);

@@ -38,6 +38,7 @@ export async function passThrough(
     call: null,
     action: options.action,
     prepared: null,
+    overflow: null,
     limitTokens: null,
     overheadMs,
     storeUnavailable: options.storeUnavailable,

@@ -42,7 +42,8 @@ export interface PrepareSettings {
 export async function prepare(turn: Turn, compactSpine: CompactSpine, settings: PrepareSettings): Promise<Prepared> {
   const { active } = turn.opened;
   const dispatch = dispatchOf(turn, active);
-  const overflowed = turn.opened.marks.some((mark) => mark.kind === 'overflowed' && mark.scope === (active?.id ?? ''));
+  const late = turn.opened.marks.find((mark) => mark.kind === 'overflowed' && mark.scope === (active?.id ?? ''));
+  const overflowed = late !== undefined;
   if (!overflowed && (turn.limits === null || !startsTurn(turn))) return unchanged(dispatch, boundOf(turn, dispatch));
 
   const bound = boundOf(turn, dispatch);
@@ -59,7 +60,7 @@ export async function prepare(turn: Turn, compactSpine: CompactSpine, settings: 
   const limits = turn.limits ?? limitsWithoutWindow(turn, tokens);
   if (!overflowed && budgetShare(tokens, limits) < settings.trigger) return unchanged(dispatch, before);
   const scope = compactSpine.latchScope(turn.read.model, turn.belief.windowTokens);
-  if (!overflowed && isLatched(turn.opened.marks, scope, tokens, limits)) return unchanged(dispatch, before);
+  if (isLatched(marksBehind(turn, late), scope, tokens, limits)) return unchanged(dispatch, before);
 
   const report = await compactSpine.run(spineOfTurn(turn), {
     active,
@@ -120,6 +121,12 @@ function isLatched(marks: readonly Mark[], scope: string, tokens: number, limits
     (mark) =>
       mark.kind === 'latched' && mark.scope === scope && tokens < mark.tokens + latchGrowthTokens(limits.windowTokens),
   );
+}
+
+/** An overflow that came too late is tried whatever failed before it, and once: what fails after it latches again. */
+function marksBehind(turn: Turn, late: Mark | undefined): readonly Mark[] {
+  const place = (mark: Mark): number => turn.spine.findIndex((node) => node.id === mark.head);
+  return late === undefined ? turn.opened.marks : turn.opened.marks.filter((mark) => place(mark) > place(late));
 }
 
 /** A mark that cannot be written costs a repeated attempt, never the request. */

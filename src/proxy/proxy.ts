@@ -1,11 +1,12 @@
 import { SpillwayError } from '../core/errors.js';
+import type { Message } from '../core/message.js';
 import type { Dialect, DialectName } from '../dialects/dialect.js';
 import { answerCompact } from './answer-command.js';
 import type { AnswerCommandDeps } from './answer-command.js';
 import { readCompactCommand } from './command.js';
 import { namedId } from './identify.js';
 import { openTurn } from './open-turn.js';
-import type { OpenTurnDeps } from './open-turn.js';
+import type { Incoming, OpenTurnDeps } from './open-turn.js';
 import { passThrough } from './pass-through.js';
 import { createRequestLog } from './request-log.js';
 import type { LogFields, RequestLog } from './request-log.js';
@@ -82,8 +83,9 @@ async function serve(request: ProxyRequest, sink: Sink, log: RequestLog, deps: P
   const claim = claimFor(options, incoming.tenant, deps);
   let leave: Release | null = null;
   try {
-    const turn = await openOrNull(() => openTurn(incoming, deps), options, deps);
-    if (turn === null) {
+    const turn = await openOrWhyNot(incoming, deps);
+    if (turn === 'too_deep') return await pass('unread', body.original);
+    if (turn === 'store_unavailable') {
       log.add({ store: 'unavailable' });
       return await pass('none', body.original, true);
     }
@@ -102,10 +104,13 @@ async function serve(request: ProxyRequest, sink: Sink, log: RequestLog, deps: P
 }
 
 function serveOpened(turn: Turn, sink: Sink, log: RequestLog, deps: ProxyDeps): Promise<void> {
-  const last = turn.spine.at(-1);
-  const command = deps.readsCommands && last !== undefined ? readCompactCommand(last.message) : null;
+  const command = commandOf(turn.spine.at(-1)?.message, deps);
   if (command !== null) return answerCompact(turn, command.userWish, sink, log, deps);
   return serveTurn(turn, sink, log, { ...deps, acts: deps.mode === 'compact' });
+}
+
+function commandOf(last: Message | undefined, deps: ProxyDeps): ReturnType<typeof readCompactCommand> {
+  return deps.readsCommands && last !== undefined ? readCompactCommand(last) : null;
 }
 
 async function readBody(request: ProxyRequest, deps: ProxyDeps): Promise<RequestBody> {
@@ -133,13 +138,18 @@ function claimFor(options: SpillwayHeaders, tenant: string, deps: ProxyDeps): Re
   return deps.running.claimHead({ tenant, id: namedId(deps.hash, tenant, options.conversation) });
 }
 
-/** Null: the store failed and the request may go on without it. A thin client's cannot: its history is there. */
-async function openOrNull(open: () => Promise<Turn>, options: SpillwayHeaders, deps: ProxyDeps): Promise<Turn | null> {
+/**
+ * The turn, or why the request goes on without one: the store failed, or a message nests too deep to be stored. A thin
+ * client's history is in the store, and a command may reach no model (SPEC 4.9): these cannot go on without it.
+ */
+async function openOrWhyNot(incoming: Incoming, deps: ProxyDeps): Promise<Turn | 'store_unavailable' | 'too_deep'> {
   try {
-    return await open();
+    return await openTurn(incoming, deps);
   } catch (error) {
+    const needsStore = incoming.options.append || commandOf(incoming.read.messages.at(-1), deps) !== null;
+    if (!needsStore && error instanceof RangeError) return 'too_deep';
     const storeFailed = error instanceof SpillwayError && error.code === 'store_unavailable';
-    if (storeFailed && deps.storeFailure === 'pass' && !options.append) return null;
+    if (!needsStore && storeFailed && deps.storeFailure === 'pass') return 'store_unavailable';
     throw error;
   }
 }

@@ -1,7 +1,7 @@
-import type { Message } from '../core/message.js';
+import type { Overflow } from '../core/overflow/verdict.js';
 import type { Call, Clock, Hash, Mark } from '../core/ports.js';
-import { isOverflowError } from './recover.js';
 import type { Relayed } from './relay.js';
+import { saysSomething } from './see-overflow.js';
 import type { Attempt } from './serve-turn.js';
 import { replyNode } from './turn-nodes.js';
 import type { Turn } from './turn.js';
@@ -9,8 +9,17 @@ import type { Turn } from './turn.js';
 /** The end of a response waits at most this long for the store (SPEC 2.4). */
 const RECORD_MS = 2_000;
 
+/** What came of an upstream request. */
+export interface CallEnd {
+  readonly relayed: Relayed;
+  /** HTTP status of the answer; null if there was none. */
+  readonly status: number | null;
+  /** The overflow it told of, if it did. */
+  readonly overflow: Overflow | null;
+}
+
 /** Records one upstream request and what was relayed of its reply. Never rejects: a client's reply does not wait for that. */
-export type RecordCall = (turn: Turn, attempt: Attempt, relayed: Relayed, status: number | null) => Promise<void>;
+export type RecordCall = (turn: Turn, attempt: Attempt, end: CallEnd) => Promise<void>;
 
 export interface RecordCallDeps {
   readonly hash: Hash;
@@ -22,8 +31,8 @@ export interface RecordCallDeps {
 }
 
 export function createRecordCall(deps: RecordCallDeps): RecordCall {
-  return async (turn, attempt, relayed, status) => {
-    const written = write(turn, attempt, relayed, status, deps).then(
+  return async (turn, attempt, end) => {
+    const written = write(turn, attempt, end, deps).then(
       () => 'written' as const,
       () => 'failed' as const,
     );
@@ -37,13 +46,8 @@ export function createRecordCall(deps: RecordCallDeps): RecordCall {
   };
 }
 
-async function write(
-  turn: Turn,
-  attempt: Attempt,
-  relayed: Relayed,
-  status: number | null,
-  deps: RecordCallDeps,
-): Promise<void> {
+async function write(turn: Turn, attempt: Attempt, end: CallEnd, deps: RecordCallDeps): Promise<void> {
+  const { relayed, status, overflow } = end;
   const head = turn.spine.at(-1)?.id ?? '';
   const counter = turn.measure.tokenizer() === null ? null : await turn.measure.counter();
   const messages =
@@ -61,6 +65,7 @@ async function write(
     outcome: relayed.outcome,
     status,
     stopReason: relayed.reply?.stopReason ?? null,
+    overflow: overflow?.reason ?? null,
     estimatedTokens: after?.kind === 'estimate' ? after.tokens : null,
     usage: relayed.reply?.usage ?? null,
     bodyDigest: deps.digest(dispatch.body),
@@ -73,17 +78,16 @@ async function write(
     replies,
     counts: turn.measure.freshCounts(),
     tokenizer: turn.measure.tokenizer(),
-    marks: marksOf(turn, attempt, relayed, head),
+    marks: marksOf(turn, attempt, end, head),
   });
 }
 
-function saysSomething(message: Message): boolean {
-  return message.text !== '' || message.calls.length > 0 || message.media.length > 0 || message.reasoning !== '';
-}
-
-/** SPEC 6.3: an overflow that came after content is not retried; the next turn compacts first. */
-function marksOf(turn: Turn, attempt: Attempt, relayed: Relayed, head: string): readonly Mark[] {
-  if (relayed.lateError === null || !isOverflowError(turn, relayed.lateError)) return [];
+/** SPEC 6.3: an overflow in what was relayed came too late to be retried; the next turn compacts first. */
+function marksOf(turn: Turn, attempt: Attempt, { relayed, overflow }: CallEnd, head: string): readonly Mark[] {
+  const isRelayed = relayed.lateError !== null || relayed.outcome === 'complete';
+  if (overflow === null || !isRelayed) return [];
+  // A provider that counts in its own way looks the same with every reply: one failed try is enough until the spine grows.
+  if ('when' in overflow && turn.opened.marks.some((mark) => mark.kind === 'latched')) return [];
   const { dispatch, after } = attempt.prepared;
   return [{ kind: 'overflowed', head, tokens: after?.tokens ?? 0, scope: dispatch.view.summary?.id ?? '' }];
 }

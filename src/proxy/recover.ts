@@ -1,74 +1,14 @@
-import { assumedWindow, reserveTokens } from '../core/budget.js';
+import { assumedWindow, calibrationOf, reserveTokens } from '../core/budget.js';
 import type { Limits } from '../core/budget.js';
 import { estimateView } from '../core/estimate.js';
-import { recogniseOverflow } from '../core/overflow/recognise.js';
-import { overflowFromStop } from '../core/overflow/stops.js';
 import type { Overflow } from '../core/overflow/verdict.js';
+import { SMALLEST_WINDOW } from '../core/windows.js';
 import { spineOfTurn } from './compact-spine.js';
 import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
 import { dispatchOf } from './dispatch.js';
 import type { Dispatch } from './dispatch.js';
-import type { Answer } from './exchange.js';
 import type { Turn } from './turn.js';
-
-/** No model that anybody talks to has a smaller window (SPEC 6.5). */
-const SMALLEST_WINDOW = 1_024;
-
-/** The overflow that an answer tells of, while nothing of it has reached the client; null if there is none. */
-export async function overflowOf(turn: Turn, dispatch: Dispatch, answer: Answer): Promise<Overflow | null> {
-  if (answer.kind === 'long') return null;
-  const evidence = answer.kind === 'whole' ? refusalOf(answer) : answer.earlyError;
-  if (evidence === null) return stoppedEmpty(answer);
-  const { status } = answer.response;
-  // An error that gives no reason is judged by how full the window must have been.
-  const counts = turn.limits !== null && (status === 400 || status === 413);
-  const estimate = counts ? estimateView(dispatch.view, await turn.measure.ruler()) * turn.limits.calibration : null;
-  return recognise(turn, evidence, status, estimate);
-}
-
-/** True if an error that came inside a stream tells of an overflow. */
-export function isOverflowError(turn: Turn, error: string): boolean {
-  return recognise(turn, error, null, null) !== null;
-}
-
-function recognise(turn: Turn, body: string, status: number | null, estimatedTokens: number | null): Overflow | null {
-  const verdict = recogniseOverflow({
-    status,
-    body,
-    upstreamHost: new URL(turn.request.upstream.baseUrl).hostname,
-    clientWrote: (text) => wroteText(turn, text),
-    estimatedTokens,
-    windowTokens: turn.belief.windowTokens,
-  });
-  return verdict.kind === 'none' ? null : verdict;
-}
-
-/** The text of an error, in a body of any status; null for an ordinary reply. */
-function refusalOf(answer: Extract<Answer, { kind: 'whole' }>): string | null {
-  return answer.reply?.error === null ? null : answer.text;
-}
-
-/** A reply that ended at a full window before it said anything. */
-function stoppedEmpty(answer: Exclude<Answer, { kind: 'long' }>): Overflow | null {
-  const reply = answer.kind === 'whole' ? answer.reply : answer.reader.reply();
-  const said = reply?.messages.some((message) => message.text !== '' || message.calls.length > 0) ?? false;
-  const stopReason = reply?.stopReason ?? null;
-  return said || stopReason === null ? null : overflowFromStop(stopReason);
-}
-
-/** Text that the client wrote is never evidence (SPEC 6.1). */
-function wroteText(turn: Turn, text: string): boolean {
-  return [...turn.read.instructions, ...turn.spine.map((node) => node.message)].some(
-    (message) =>
-      message.text.includes(text) ||
-      message.results.some((result) => result.text.includes(text)) ||
-      message.calls.some((call) => call.name.includes(text) || call.arguments.includes(text)) ||
-      message.media.some(
-        (media) => media.name?.includes(text) === true || (!media.inline && media.data.includes(text)),
-      ),
-  );
-}
 
 /**
  * One recovery from an overflow (SPEC 6.4): the refused view is compacted to the limit that the provider stated, or to one
@@ -96,25 +36,37 @@ export async function recover(
 
 /** Limits for this recovery only (SPEC 5.1, 6.5); `estimate` is what was refused, by the local count. */
 function limitsAfter(turn: Turn, estimate: number, overflow: Overflow): Limits {
-  const calibration = statedCalibration(overflow, estimate) ?? turn.limits?.calibration ?? 1;
+  const calibration = calibrationAfter(overflow, estimate, calibrationOf(turn.opened.match));
   const refused = estimate * calibration;
   const { outputCap } = turn.read;
   const { windowTokens, capability } = turn.belief;
+  // A provider that counts the output counts it as it was asked for, whatever the model can give, and the client's cap is
+  // never changed (SPEC 6.4, 7.2): where it fills the window, no room is left to compact to.
+  const most = overflow.kind === 'fit' ? null : capability;
   const reserveFor = (window: number): number =>
-    Math.max(reserveTokens(window, outputCap, capability), overflow.usedOutput ?? 0);
-
-  const stated = statedWindow(overflow, refused, reserveFor);
-  const assumed = assumedWindow(refused, reserveFor(refused));
-  const window = stated ?? Math.min(windowTokens ?? Number.POSITIVE_INFINITY, assumed);
-  return { windowTokens: window, reserveTokens: reserveFor(window), calibration };
+    Math.max(reserveTokens(window, outputCap, most), overflow.usedOutput ?? 0);
+  const assumed = Math.min(windowTokens ?? Number.POSITIVE_INFINITY, assumedWindow(refused, reserveFor(refused)));
+  const window = statedWindow(overflow, refused, reserveFor) ?? windowByExcess(overflow, refused) ?? assumed;
+  // Far off the estimate, the window is told in estimated tokens: bounds in tokens would mean nothing in the provider's.
+  const scale = calibration > MOST_CALIBRATION ? calibration : 1;
+  return {
+    windowTokens: Math.floor(window / scale),
+    reserveTokens: Math.floor(reserveFor(window) / scale),
+    calibration: calibration / scale,
+  };
 }
 
-/** Provider tokens per estimated token, where the provider said how long the input was. */
-function statedCalibration(overflow: Overflow, estimate: number): number | null {
+/** As far as one tokenizer's count lies above another's. */
+const MOST_CALIBRATION = 2;
+
+/**
+ * Provider tokens per estimated token. What the provider said of the input wins, however far above the estimate: it refused
+ * this very request, so there was more in it than is counted here. A floor only raises what was believed before.
+ */
+function calibrationAfter(overflow: Overflow, estimate: number, believed: number): number {
   const input = overflow.usedInput ?? (overflow.kind === 'context' ? overflow.used : null);
-  if (input === null || overflow.usedIsFloor || estimate <= 0) return null;
-  const ratio = input / estimate;
-  return ratio >= 0.5 && ratio <= 2 ? ratio : null;
+  if (input === null || estimate <= 0 || input < estimate / 2) return believed;
+  return overflow.usedIsFloor ? Math.max(input / estimate, believed) : input / estimate;
 }
 
 /** The window that a stated limit means, if it is one and can be true. */
@@ -137,4 +89,10 @@ function statedWindow(
     case null:
       return null;
   }
+}
+
+/** The window that is left where only the excess over it was stated. */
+function windowByExcess({ excess }: Overflow, refusedTokens: number): number | null {
+  const window = Math.floor(refusedTokens - (excess ?? 0));
+  return excess !== null && excess > 0 && window >= SMALLEST_WINDOW ? window : null;
 }

@@ -9,6 +9,8 @@ export interface ResponseInfo {
   readonly call: string | null;
   readonly action: string;
   readonly prepared: Pick<Prepared, 'before' | 'after'> | null;
+  /** The rule by which an overflow was seen before the response began, recovered from or not; null without one. */
+  readonly overflow: string | null;
   /** Most tokens of input that Spillway lets through, or null while the window is unknown. */
   readonly limitTokens: number | null;
   /** Milliseconds between the request's arrival and its leaving for the upstream, summaries included. */
@@ -23,6 +25,7 @@ export function infoHeaders(info: ResponseInfo): readonly HeaderPair[] {
     ['x-spillway-head', info.head],
     ['x-spillway-call', info.call],
     ['x-spillway-action', info.action],
+    ['x-spillway-overflow', info.overflow],
     ['x-spillway-tokens-before', info.prepared?.before?.tokens.toString() ?? null],
     ['x-spillway-tokens-after', info.prepared?.after?.tokens.toString() ?? null],
     // `bound`: no tokenizer ran, the bytes alone show that it fits.

@@ -1,21 +1,26 @@
 import { marginTokens } from '../core/budget.js';
 import { estimateView } from '../core/estimate.js';
 import type { Clock, UniqueId } from '../core/ports.js';
+import type { Reply } from '../dialects/dialect.js';
 import { requestHeaders, responseHeaders } from '../upstream/headers.js';
 import { requestUrl } from '../upstream/request-url.js';
 import type { SendUpstream } from '../upstream/upstream.js';
 import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
 import { dispatchOf } from './dispatch.js';
+import type { Dispatch } from './dispatch.js';
 import { exchange } from './exchange.js';
 import type { Answer } from './exchange.js';
+import type { ModelWindows } from './model-windows.js';
 import { prepare } from './prepare.js';
 import type { Prepared } from './prepare.js';
 import type { RecordCall } from './record-call.js';
-import { overflowOf, recover } from './recover.js';
+import { recover } from './recover.js';
 import { relay } from './relay.js';
 import type { LogFields, RequestLog } from './request-log.js';
 import { infoHeaders } from './response-info.js';
+import { overflowAfter, overflowBefore } from './see-overflow.js';
+import type { SeenOverflow } from './see-overflow.js';
 import type { Sink } from './sink.js';
 import type { Turn } from './turn.js';
 
@@ -23,6 +28,7 @@ export interface ServeTurnDeps {
   readonly send: SendUpstream;
   readonly compactSpine: CompactSpine;
   readonly recordCall: RecordCall;
+  readonly windows: Pick<ModelWindows, 'learn' | 'succeeded'>;
   readonly uniqueId: UniqueId;
   readonly clock: Clock;
   /** Monotonic milliseconds, the clock of `ProxyRequest.arrivedAt`. */
@@ -50,21 +56,37 @@ export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: S
   if (prepared.report !== null) log.add(reportFields(prepared.report));
   const first = attempt(turn, prepared, deps);
   const answer = await ask(turn, first, deps);
-  const overflow = deps.acts ? await overflowOf(turn, prepared.dispatch, answer) : null;
-  if (overflow === null) return pass(turn, first, answer, sink, log, deps);
+  const seen = await lookFor(turn, prepared.dispatch, answer, deps);
+  if (seen === null || !deps.acts) return pass(turn, first, answer, { seen, recoveredFrom: null }, sink, log, deps);
 
+  const { overflow } = seen;
   const { dispatch, report } = await recover(turn, prepared.dispatch, overflow, deps.compactSpine);
-  log.add({ overflow: overflow.reason, ...reportFields(report) });
-  if (dispatch === null) return pass(turn, first, answer, sink, log, deps);
+  log.add(reportFields(report));
+  if (dispatch === null) return pass(turn, first, answer, { seen, recoveredFrom: null }, sink, log, deps);
   if (answer.kind === 'stream') await answer.reader.stop();
-  await deps.recordCall(turn, first, { outcome: 'failed', reply: null, lateError: null }, answer.response.status);
+  const relayed = { outcome: 'failed', reply: null, lateError: null } as const;
+  await deps.recordCall(turn, first, { relayed, status: answer.response.status, overflow });
   const tokens = estimateView(dispatch.view, await turn.measure.ruler());
   const second = attempt(
     turn,
     { dispatch, action: 'reactive', before: prepared.before, after: { tokens, kind: 'estimate' }, report },
     deps,
   );
-  return pass(turn, second, await ask(turn, second, deps), sink, log, deps);
+  const again = await ask(turn, second, deps);
+  const judged = { seen: await lookFor(turn, dispatch, again, deps), recoveredFrom: overflow.reason };
+  return pass(turn, second, again, judged, sink, log, deps);
+}
+
+/** An overflow seen before anything was relayed, and learned from whatever comes of it (SPEC 6.4). */
+async function lookFor(
+  turn: Turn,
+  dispatch: Dispatch,
+  answer: Answer,
+  deps: ServeTurnDeps,
+): Promise<SeenOverflow | null> {
+  const seen = await overflowBefore(turn, dispatch, answer);
+  if (seen !== null) await deps.windows.learn(turn, seen);
+  return seen;
 }
 
 /** What became of the last compaction that was tried (SPEC 5.10). */
@@ -106,15 +128,25 @@ async function ask(turn: Turn, sent: Attempt, deps: ServeTurnDeps): Promise<Answ
     return await exchange(deps.send, upstream, dialect, read.choices);
   } catch (error) {
     const outcome = turn.closed.aborted ? 'cancelled' : 'failed';
-    await deps.recordCall(turn, sent, { outcome, reply: null, lateError: null }, null);
+    const relayed = { outcome, reply: null, lateError: null } as const;
+    await deps.recordCall(turn, sent, { relayed, status: null, overflow: null });
     throw error;
   }
+}
+
+/** What is known of an answer when it is passed on. */
+interface Judged {
+  /** The overflow that it tells of, or null. */
+  readonly seen: SeenOverflow | null;
+  /** The rule of the overflow that this attempt recovers from, or null. */
+  readonly recoveredFrom: string | null;
 }
 
 async function pass(
   turn: Turn,
   sent: Attempt,
   answer: Answer,
+  judged: Judged,
   sink: Sink,
   log: RequestLog,
   deps: ServeTurnDeps,
@@ -124,12 +156,17 @@ async function pass(
   const head = spine.at(-1)?.id ?? null;
   const { status, headers } = answer.response;
   const { hidesUsage } = prepared.dispatch;
+  const judge = (reply: Reply | null, lateError: string | null): Promise<SeenOverflow | null> =>
+    overflowAfter(turn, prepared.dispatch, reply, lateError).catch(() => null);
+  // What a whole reply shows is known in time for its headers.
+  let seen = judged.seen ?? (answer.kind === 'whole' ? await judge(answer.reply, null) : null);
   const info = infoHeaders({
     conversation: turn.conversation.id,
     head,
     call: sent.callId,
     action: prepared.action,
     prepared,
+    overflow: seen?.overflow.reason ?? judged.recoveredFrom,
     limitTokens:
       limits === null ? null : limits.windowTokens - limits.reserveTokens - marginTokens(limits.windowTokens),
     overheadMs: sent.overheadMs,
@@ -138,13 +175,21 @@ async function pass(
   sink.start(status, [...responseHeaders(headers, { rewritten: hidesUsage }), ...info]);
   const relayed = await relay(answer, sink, {
     hidesUsage,
-    record: (result) => deps.recordCall(turn, sent, result, status),
+    async record(result) {
+      seen ??= await judge(result.reply, result.lateError);
+      if (seen !== null && judged.seen === null) await deps.windows.learn(turn, seen);
+      await deps.recordCall(turn, sent, { relayed: result, status, overflow: seen?.overflow ?? null });
+    },
   });
+  if (relayed.outcome === 'complete' && relayed.reply !== null) {
+    deps.windows.succeeded(turn, seen === null ? relayed.reply.usage : null);
+  }
   log.add({
     status,
     head,
     call: sent.callId,
     action: prepared.action,
+    overflow: seen?.overflow.reason ?? judged.recoveredFrom,
     tokensBefore: prepared.before?.tokens ?? null,
     tokensAfter: prepared.after?.tokens ?? null,
     outcome: relayed.outcome,

@@ -2,6 +2,7 @@ import type { Limits } from '../core/budget.js';
 import type { Ruler } from '../core/estimate.js';
 import type { NewConversation, OpenedTurn, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
+import type { WindowSource } from '../core/windows.js';
 import type { Dialect, ReadRequest, WireItem } from '../dialects/dialect.js';
 import type { ProxyRequest } from './request.js';
 import type { SpillwayHeaders } from './spillway-headers.js';
@@ -17,10 +18,10 @@ export interface RequestBody {
   readonly textBytes: number;
 }
 
-/** What is believed of a model's window (SPEC 6.5). */
+/** What is believed of a model's window at one upstream, for one tenant (SPEC 6.5). */
 export interface ModelBelief {
   readonly windowTokens: number | null;
-  readonly source: 'configured' | 'catalogue' | 'unknown';
+  readonly source: WindowSource;
   /** The model's largest output in tokens, null if unknown. */
   readonly capability: number | null;
 }

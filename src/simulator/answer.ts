@@ -21,7 +21,7 @@ export interface Answer {
   readonly delivery?: Delivery | undefined;
 }
 
-/** An error as a provider would send it; a string is sent as it is, anything else as JSON. */
+/** An error as a provider would send it; text and bytes are sent as they are, anything else as JSON. */
 export interface Refusal {
   readonly kind: 'refusal';
   readonly status: number;
@@ -32,7 +32,8 @@ export interface Refusal {
 
 /** A whole JSON document, in two pieces so that it can be cut in the middle. */
 export function jsonAnswer(status: number, body: unknown, headers: Readonly<Record<string, string>> = {}): Answer {
-  const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body));
+  const isRaw = typeof body === 'string' || body instanceof Uint8Array;
+  const bytes = Buffer.from(isRaw ? body : JSON.stringify(body));
   const middle = Math.floor(bytes.length / 2);
   return {
     status,

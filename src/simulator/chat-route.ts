@@ -13,27 +13,24 @@ import { generate } from './generate.js';
 import type { GeneratedReply } from './generate.js';
 import type { ModelRequest } from './model-request.js';
 import { contextLengthExceeded } from './openai-errors.js';
-import type { Overflow } from './openai-errors.js';
 import { chatPromptTokens } from './prompt-tokens.js';
 import type { PromptTokens } from './prompt-tokens.js';
 import { say } from './reply-plan.js';
-import type { PlannedReply, ReplyPlan, Script } from './reply-plan.js';
+import type {
+  Failure,
+  OverflowForm,
+  PlannedOverflow,
+  PlannedReply,
+  RefusalForm,
+  ReplyPlan,
+  Script,
+} from './reply-plan.js';
 import { behaviourOf, summaryPlan } from './summariser.js';
 import type { Summariser } from './summariser.js';
 import { windowOf } from './windows.js';
 import type { Windows } from './windows.js';
 
-/** How a prompt that does not fit is refused. */
-export interface OverflowForm {
-  /**
-   * `http`: an error status. In a stream instead, after a 200: `stream`, as an event before any content; `after-content`, as
-   * one in the middle of a reply. A request that is not streamed gets the status.
-   */
-  readonly where: 'http' | 'stream' | 'after-content';
-  readonly refusal: (overflow: Overflow) => Refusal;
-}
-
-export const OPENAI_OVERFLOW: OverflowForm = { where: 'http', refusal: contextLengthExceeded };
+export const OPENAI_OVERFLOW: RefusalForm = { where: 'http', refusal: contextLengthExceeded };
 
 export interface ModelOptions {
   readonly counter: TokenCounter;
@@ -91,7 +88,7 @@ export function createChatRoute(
       createdAt: seconds,
       model: simulatedName(chat.model),
     };
-    const spoken = plan.kind === 'overflow' ? overflowPlan(plan.limitTokens, tokens, chat, options.overflow) : plan;
+    const spoken = plan.kind === 'overflow' ? overflowReply(plan, tokens, request, options.overflow) : plan;
     if (spoken.kind === 'refusal') return refused(kind, promptTokens, spoken);
     const reply = generate(
       spoken,
@@ -112,27 +109,31 @@ function refused(kind: Routed['kind'], promptTokens: number | null, refusal: Ref
   return { kind, promptTokens, reply: null, answer: refusalAnswer(refusal) };
 }
 
-/** In a stream an overflow may be a reply that fails; elsewhere it is a plain refusal. */
-function overflowPlan(
-  limitTokens: number | undefined,
+/** What an overflow comes to: in a stream it may be a reply that fails, or no failure at all; elsewhere a plain refusal. */
+function overflowReply(
+  plan: PlannedOverflow,
   tokens: PromptTokens,
-  chat: ChatRequest,
-  form: OverflowForm,
+  request: ModelRequest,
+  usual: OverflowForm,
 ): PlannedReply | Refusal {
-  const refusal = form.refusal({
-    limitTokens: limitTokens ?? tokens.messages + tokens.functions - 1,
+  const form = plan.form ?? usual;
+  const overflow = {
+    limitTokens: plan.limitTokens ?? request.promptTokens - 1,
     messageTokens: tokens.messages,
     functionTokens: tokens.functions,
-    outputCap: chat.outputCap,
-  });
-  if (form.where === 'http' || !chat.stream) return refusal;
-  const afterPieces = form.where === 'stream' ? 1 : 3;
+    outputCap: request.outputCap,
+  };
+  if (form.where === 'reply') return form.reply(overflow);
+  const refusal = form.refusal(overflow, request);
+  if (form.where === 'http' || !request.stream) return refusal;
   return {
     ...say('This reply breaks off: the window of the model is full.'),
     ignoresCap: true,
-    failure: { afterPieces, refusal },
+    failure: { afterPieces: PIECES_BEFORE[form.where], refusal, events: form.events?.(overflow, request) },
   };
 }
+
+const PIECES_BEFORE = { first: 0, stream: 1, 'after-content': 3 } as const;
 
 function spokenAnswer(plan: PlannedReply, head: CompletionHead, chat: ChatRequest, reply: GeneratedReply): Answer {
   if (!chat.stream) {
@@ -142,11 +143,11 @@ function spokenAnswer(plan: PlannedReply, head: CompletionHead, chat: ChatReques
   }
   const events = chatStream(head, chat, reply);
   if (plan.failure === undefined) return eventsAnswer(events);
-  return eventsAnswer([...events.slice(0, plan.failure.afterPieces), failureEvent(plan.failure.refusal)]);
+  return eventsAnswer([...events.slice(0, plan.failure.afterPieces), failureEvents(plan.failure)]);
 }
 
-function failureEvent({ body }: Refusal): string {
-  return typeof body === 'string' ? body : sseData(body);
+function failureEvents({ events, refusal: { body } }: Failure): string {
+  return events ?? (typeof body === 'string' ? body : sseData(body));
 }
 
 function modelRequest(chat: ChatRequest, promptTokens: number): ModelRequest {

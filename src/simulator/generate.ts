@@ -1,5 +1,5 @@
 import type { TokenCounter } from '../core/ports.js';
-import type { PlannedChoice, PlannedReply } from './reply-plan.js';
+import type { PlannedChoice, PlannedReply, Stop } from './reply-plan.js';
 
 export interface GeneratedCall {
   readonly id: string;
@@ -13,7 +13,7 @@ export interface GeneratedChoice {
   readonly text: string;
   readonly refusal: string;
   readonly calls: readonly GeneratedCall[];
-  readonly stop: 'stop' | 'length' | 'tool_calls' | 'content_filter';
+  readonly stop: Stop;
 }
 
 export interface ReplyUsage {
@@ -46,11 +46,12 @@ export function generate(plan: PlannedReply, limits: GenerationLimits, counter: 
     const outputTokens = plan.ignoresCap === true ? Infinity : limits.outputTokens;
     return speak(planned, outputTokens, `${limits.callIdPrefix}_${index}`, counter);
   });
+  const promptTokens = plan.promptTokens ?? limits.promptTokens;
   return {
     choices: spoken.map(({ choice }) => choice),
     usage: {
-      promptTokens: limits.promptTokens,
-      cachedTokens: Math.min(plan.cachedTokens ?? 0, limits.promptTokens),
+      promptTokens,
+      cachedTokens: Math.min(plan.cachedTokens ?? 0, promptTokens),
       completionTokens: spoken.reduce((sum, { tokens }) => sum + tokens, 0),
       reasoningTokens: spoken.reduce((sum, { reasoningTokens }) => sum + reasoningTokens, 0),
     },

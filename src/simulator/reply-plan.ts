@@ -1,5 +1,6 @@
 import type { Delivery, Refusal } from './answer.js';
 import type { ModelRequest } from './model-request.js';
+import type { Overflow } from './openai-errors.js';
 
 /** A call of a tool to make; `arguments` is JSON text. An id is made up if none is given. */
 export interface PlannedCall {
@@ -8,6 +9,9 @@ export interface PlannedCall {
   readonly id?: string | undefined;
 }
 
+/** OpenAI's words for the end of a reply, and what others say where the window was full. */
+export type Stop = 'stop' | 'length' | 'tool_calls' | 'content_filter' | 'model_context_window_exceeded';
+
 export interface PlannedChoice {
   readonly text?: string | undefined;
   /** Told before the text, and paid for like it. */
@@ -15,7 +19,14 @@ export interface PlannedChoice {
   readonly refusal?: string | undefined;
   readonly calls?: readonly PlannedCall[] | undefined;
   /** Overrides the stop that follows from the content and the limit of output tokens. */
-  readonly stop?: 'stop' | 'length' | 'tool_calls' | 'content_filter' | undefined;
+  readonly stop?: Stop | undefined;
+}
+
+export interface Failure {
+  readonly afterPieces: number;
+  readonly refusal: Refusal;
+  /** What ends the stream; the refusal's body as an event unless given. */
+  readonly events?: string | undefined;
 }
 
 /** What the model says. With fewer choices than the request wants, the last is said again. */
@@ -24,18 +35,43 @@ export interface PlannedReply {
   readonly choices: readonly PlannedChoice[];
   /** Prompt tokens reported as read from the provider's cache. */
   readonly cachedTokens?: number | undefined;
+  /** Reported in place of what the model read. */
+  readonly promptTokens?: number | undefined;
   /** Says it all, whatever limit the request or the window sets. */
   readonly ignoresCap?: boolean | undefined;
   /** Breaks off with this error after so many pieces of a stream; a request that is not streamed gets the error alone. */
-  readonly failure?: { readonly afterPieces: number; readonly refusal: Refusal } | undefined;
+  readonly failure?: Failure | undefined;
   readonly delivery?: Delivery | undefined;
 }
 
-/** Refuses as if the prompt did not fit, in the form and place the simulator is set to. */
+/** An error that says that a prompt does not fit. */
+export interface RefusalForm {
+  /**
+   * `http`: an error status. In a stream instead, after a 200: `first`, before anything else; `stream`, behind the role and
+   * before any content; `after-content`, in the middle of a reply. A request that is not streamed gets the status.
+   */
+  readonly where: 'http' | 'first' | 'stream' | 'after-content';
+  readonly refusal: (overflow: Overflow, request: ModelRequest) => Refusal;
+  /** The text of the events in a stream; unless given, the refusal's body as one event without a name. */
+  readonly events?: ((overflow: Overflow, request: ModelRequest) => string) | undefined;
+}
+
+/** No error but a reply: cut, empty, or made of a part of the prompt. Only its stop or its usage tells. */
+export interface ReplyForm {
+  readonly where: 'reply';
+  readonly reply: (overflow: Overflow) => PlannedReply;
+}
+
+/** How a prompt that does not fit is answered. */
+export type OverflowForm = RefusalForm | ReplyForm;
+
+/** Answers as if the prompt did not fit. */
 export interface PlannedOverflow {
   readonly kind: 'overflow';
   /** The window to speak of; by default one that the prompt just exceeds. */
   readonly limitTokens?: number | undefined;
+  /** By default the one the simulator is set to. */
+  readonly form?: OverflowForm | undefined;
 }
 
 export type ReplyPlan = PlannedReply | Refusal | PlannedOverflow;

@@ -7,16 +7,17 @@ export interface WindowPattern {
   readonly tokens: number;
 }
 
+/** What is known of a model wherever it runs, in tokens; null where nothing is. */
 export interface ModelLimits {
-  /** Null when unknown: then nothing is compacted ahead of an overflow (SPEC 5.1). */
-  readonly window: { readonly tokens: number; readonly source: 'configured' | 'catalogue' } | null;
-  /** The most output the model can give (SPEC 7.2), or null. */
+  /** The window that the operator set. */
+  readonly configured: number | null;
+  readonly catalogue: number | null;
+  /** The most output the model can give (SPEC 7.2). */
   readonly outputTokens: number | null;
 }
 
 /**
- * Tells a model's limits: configured before catalogue (SPEC 6.5), the first pattern that matches before the rest. The
- * catalogue is loaded on the first call, once; when it cannot be loaded, the call rejects and the next one tries again.
+ * Tells a model's limits; of the patterns the first that matches. The catalogue is loaded on the first call, once; when it cannot be loaded, the call rejects and the next one tries again.
  */
 export function createWindows(
   patterns: readonly WindowPattern[],
@@ -32,9 +33,8 @@ export function createWindows(
     const entry = catalogue(model);
     const configured = patterns.find(({ pattern }) => matches(pattern, model));
     return {
-      window: configured
-        ? { tokens: configured.tokens, source: 'configured' }
-        : entry && { tokens: entry.windowTokens, source: 'catalogue' },
+      configured: configured?.tokens ?? null,
+      catalogue: entry?.windowTokens ?? null,
       outputTokens: entry?.outputTokens ?? null,
     };
   };

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { request, type Agent, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { createApp, type AppDeps } from '../../src/http/app.js';
@@ -6,6 +7,8 @@ import { nodePlatform } from '../../src/http/node-platform.js';
 import { createNodeServer } from '../../src/http/node-server.js';
 import { createNodeSink } from '../../src/http/node-sink.js';
 import { MemoryLedger } from '../../src/ledger/memory.js';
+import { createLearnedWindows } from '../../src/proxy/learned-windows.js';
+import { createModelWindows } from '../../src/proxy/model-windows.js';
 import type { ProxyRequest } from '../../src/proxy/request.js';
 
 export interface Answer {
@@ -40,6 +43,15 @@ export async function startApp(overrides: Partial<AppDeps<HttpBindings>> = {}) {
   const app = createApp<HttpBindings>({
     ledger,
     directory: ledger,
+    windows: createModelWindows({
+      limits: () => Promise.resolve({ configured: null, catalogue: 64_000, outputTokens: 4_096 }),
+      learned: createLearnedWindows(ledger, () => time),
+      discovery: null,
+      directory: ledger,
+      hash: (text) => hash('sha256', text, 'base64url').slice(0, 32),
+      clock: () => time,
+      learnedMs: 1_000_000,
+    }),
     compact: () => Promise.reject(new Error('not asked for')),
     platform: nodePlatform(createNodeSink, reportDefect),
     access: { loopback: true, adminToken: null, allowedHosts: [] },
@@ -66,6 +78,8 @@ export async function startApp(overrides: Partial<AppDeps<HttpBindings>> = {}) {
   return {
     port,
     ledger,
+    /** The app's clock, in milliseconds. */
+    now: () => time,
     defects,
     proxied,
     send: (path: string, sent: Sent = {}) => send(port, path, sent),

@@ -77,6 +77,7 @@ export function callOf(id: string, head: string, changes: Partial<Call> = {}): C
     outcome: 'complete',
     status: 200,
     stopReason: 'stop',
+    overflow: null,
     estimatedTokens: null,
     usage: null,
     bodyDigest: 'digest-of-the-body',

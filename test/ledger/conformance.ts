@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SpillwayError } from '../../src/core/errors.js';
 import { ROOT, type NewNode } from '../../src/core/node.js';
 import type { Clock, Directory, Ledger, Mark } from '../../src/core/ports.js';
+import type { LearnedWindow } from '../../src/core/windows.js';
 import { MemoryLedger } from '../../src/ledger/memory.js';
 import {
   alice,
@@ -504,7 +505,7 @@ export function ledgerConformance(name: string, makeHarness: MakeHarness): void 
         expect(await match('a', 'third')).toBeNull();
       });
 
-      it('usage without an estimate, an estimate without usage, zero usage and unfinished calls calibrate nothing, SPEC 9.4', async () => {
+      it('usage without an estimate, an estimate without usage, zero usage, prompts that were cut and unfinished calls calibrate nothing, SPEC 9.4', async () => {
         await open('a');
         await close('1', 'a', { usage: usageOf(11) });
         await close('2', 'a', { estimatedTokens: 10 });
@@ -512,6 +513,7 @@ export function ledgerConformance(name: string, makeHarness: MakeHarness): void 
         await close('4', 'a', { estimatedTokens: 10, usage: usageOf(0) });
         await close('5', 'a', { estimatedTokens: 10, usage: usageOf(11), outcome: 'failed' });
         await close('6', 'a', { estimatedTokens: 0, usage: usageOf(11) });
+        await close('7', 'a', { estimatedTokens: 10, usage: usageOf(11), overflow: 'cut-prompt' });
         expect(await match('a >b')).toBeNull();
       });
 
@@ -855,6 +857,102 @@ export function ledgerConformance(name: string, makeHarness: MakeHarness): void 
           calls: 1,
           summaries: 1,
         });
+      });
+    });
+
+    describe('learned windows', () => {
+      const window = (changes: Partial<LearnedWindow> = {}): LearnedWindow => ({
+        tenant: 'alice',
+        upstream: 'https://api.example.test/v1',
+        model: 'model-a',
+        tokens: 8_192,
+        source: 'stated',
+        rule: 'openai-sentence',
+        learnedAt: now,
+        expiresAt: now + 1_000,
+        ...changes,
+      });
+
+      it('are kept by tenant, upstream and model, and listed latest first, SPEC 6.5', async () => {
+        const learned = [
+          window(),
+          window({ model: 'model-b\0\ud800', learnedAt: now + 1 }),
+          window({ upstream: 'https://other.example.test', tokens: 4_096, learnedAt: now + 2 }),
+          window({ tenant: 'bob', tokens: 2_048, source: 'usage', rule: 'cut-prompt', learnedAt: now + 3 }),
+        ];
+        for (const one of learned) await ledger.learnWindow(one);
+        expect(await ledger.learnedWindows(null, 10)).toEqual(learned.toReversed());
+        expect(await ledger.learnedWindows('alice', 10)).toEqual(learned.slice(0, 3).toReversed());
+        expect(await ledger.learnedWindows('alice', 1)).toEqual([learned[2]]);
+        expect(await ledger.learnedWindows('mallory', 10)).toEqual([]);
+      });
+
+      it('keep the smaller of two until it expires, and take the newer of two alike, SPEC 6.5', async () => {
+        await ledger.learnWindow(window());
+        await ledger.learnWindow(window({ tokens: 16_384, rule: 'later', expiresAt: now + 9_000 }));
+        expect(await ledger.learnedWindows('alice', 10)).toEqual([window()]);
+        const again = window({ rule: 'again', learnedAt: now + 5, expiresAt: now + 2_000 });
+        await ledger.learnWindow(again);
+        expect(await ledger.learnedWindows('alice', 10)).toEqual([again]);
+        await ledger.learnWindow(window({ tokens: 4_096 }));
+        expect(await ledger.learnedWindows('alice', 10)).toEqual([window({ tokens: 4_096 })]);
+
+        now += 1_000;
+        expect(await ledger.learnedWindows('alice', 10)).toEqual([]);
+        const larger = window({ tokens: 16_384 });
+        await ledger.learnWindow(larger);
+        expect(await ledger.learnedWindows(null, 10)).toEqual([larger]);
+      });
+
+      it('are raised by what went through, never lowered, and none is made up, SPEC 6.5', async () => {
+        await ledger.widenWindow(window(), 10_000);
+        expect(await ledger.learnedWindows(null, 10)).toEqual([]);
+        await ledger.learnWindow(window());
+        await ledger.learnWindow(window({ model: 'model-b' }));
+        now += 10;
+        await ledger.widenWindow(window(), 8_000);
+        await ledger.widenWindow(window(), 8_192);
+        await ledger.widenWindow(window(), 10_000);
+        const raised = window({ tokens: 10_000, source: 'success', expiresAt: 2_000 });
+        const other = window({ model: 'model-b', learnedAt: 1_000, expiresAt: 2_000 });
+        expect(await ledger.learnedWindows(null, 10)).toEqual([raised, other]);
+        now += 1_000;
+        await ledger.widenWindow(window(), 20_000);
+        expect(await ledger.learnedWindows(null, 10)).toEqual([]);
+      });
+
+      it('are forgotten one at a time', async () => {
+        await ledger.learnWindow(window());
+        await ledger.learnWindow(window({ model: 'model-b' }));
+        expect(await ledger.forgetWindow(window({ tenant: 'bob' }))).toBe(false);
+        expect(await ledger.forgetWindow(window())).toBe(true);
+        expect(await ledger.forgetWindow(window())).toBe(false);
+        expect(await ledger.learnedWindows(null, 10)).toEqual([window({ model: 'model-b' })]);
+        now += 1_000;
+        expect(await ledger.forgetWindow(window({ model: 'model-b' }))).toBe(false);
+      });
+
+      it('outlive a restart', async ({ skip }) => {
+        const { reopen } = harness;
+        if (reopen === undefined) return skip('nothing outlives this driver');
+        await ledger.learnWindow(window());
+        ledger = await reopen();
+        expect(await ledger.learnedWindows(null, 10)).toEqual([window()]);
+      });
+
+      it('with a key or a count that is none are refused', async () => {
+        for (const field of ['tenant', 'upstream', 'model'] as const) {
+          const refused = { code: 'invalid_request', field: `window.${field}` };
+          expect(await refusal(ledger.learnWindow(window({ [field]: '' })))).toEqual(refused);
+          expect(await refusal(ledger.widenWindow(window({ [field]: '' }), 1))).toEqual(refused);
+        }
+        for (const tokens of [-1, 0.5, Number.NaN]) {
+          const refused = { code: 'invalid_request', field: 'window.tokens' };
+          expect(await refusal(ledger.learnWindow(window({ tokens })))).toEqual(refused);
+          expect(await refusal(ledger.widenWindow(window(), tokens))).toEqual(refused);
+        }
+        await expectRefusal(() => ledger.learnedWindows(null, 0), 'invalid_request', 'limit');
+        expect(await ledger.learnedWindows(null, 10)).toEqual([]);
       });
     });
 

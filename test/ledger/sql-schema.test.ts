@@ -1,8 +1,10 @@
 import { describe, expect, it } from 'vitest';
 import type { SqlDatabase } from '../../src/ledger/sql-database.js';
+import { SqlLedger } from '../../src/ledger/sql-ledger.js';
 import { migrate, migrations, type Migration } from '../../src/ledger/sql-schema.js';
 import { sqliteDatabase } from '../../src/ledger/sqlite-database.js';
 import { betterSqlite } from '../../src/ledger/sqlite.js';
+import { alice, callOf, closeOf, endOf, openOf, spineOf } from './builders.js';
 
 const sqlite = await betterSqlite();
 if (sqlite === null) throw new Error('better-sqlite3 is a dependency and did not load');
@@ -47,5 +49,20 @@ describe('the schema of the SQL ledger', () => {
       'written by a newer Spillway: its schema is version 2, this program knows 1',
     );
     expect(versionOf(db)).toEqual([{ version: 2 }]);
+  });
+});
+
+describe('a store of the first version', () => {
+  it('keeps its calls, which told of no overflow, and can learn windows', async () => {
+    const db = empty();
+    migrate(db, migrations.slice(0, 1));
+    const { overflow, ...written } = callOf('call-1', endOf('a'));
+    const before = new SqlLedger(db, () => 1_000);
+    await before.openTurn(openOf(spineOf('a')));
+    await before.closeTurn(closeOf({ overflow, ...written }, []));
+    db.run('UPDATE call SET record = ?', JSON.stringify(written));
+    expect(await before.call(alice, 'call-1')).toEqual({ ...written, overflow: null });
+    expect(await before.learnedWindows(null, 10)).toEqual([]);
+    expect(versionOf(db)).toEqual([{ version: migrations.length }]);
   });
 });

@@ -55,7 +55,7 @@ function answerOf(incoming: IncomingMessage): RawAnswer {
   const waiting = new Set<() => void>();
   const ended = new Promise<Buffer>((resolve, reject) => {
     incoming.on('end', () => (incoming.complete ? resolve(seen()) : reject(new Error('the response broke off'))));
-    incoming.on('error', reject);
+    incoming.on('error', (cause) => reject(new Error('the response broke off', { cause })));
     incoming.on('close', () => reject(new Error('the response broke off')));
   });
   ended.catch(() => undefined);

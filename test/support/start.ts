@@ -34,6 +34,16 @@ export async function startPair(
   settings: Record<string, string> = {},
   simulated: Partial<SimulatorOptions> = {},
 ): Promise<StartedPair> {
+  const pair = await openPair(settings, simulated);
+  onTestFinished(() => pair.close());
+  return pair;
+}
+
+/** A pair that many tests share: whoever opens it closes it. */
+export async function openPair(
+  settings: Record<string, string> = {},
+  simulated: Partial<SimulatorOptions> = {},
+): Promise<StartedPair & { close(): Promise<void> }> {
   const dataDir = await mkdtemp(join(tmpdir(), 'spillway-test-'));
   const simulator = await startSimulator({ counter: await counters('o200k_base'), ...simulated });
   const lines: string[] = [];
@@ -43,17 +53,19 @@ export async function startPair(
         SPILLWAY_UPSTREAM_URL: `${simulator.url}/v1`,
         SPILLWAY_PORT: '0',
         SPILLWAY_DATA_DIR: dataDir,
+        // Tests count the requests that reach the provider; those of discovery turn it on.
+        SPILLWAY_DISCOVER_WINDOWS: 'off',
         ...settings,
       }),
       { logTo: { write: (line) => void lines.push(line) } },
     );
   let spillway = await start();
-  onTestFinished(async () => {
-    await spillway.close();
-    await simulator.close();
-    await rm(dataDir, { recursive: true, force: true });
-  });
   return {
+    async close() {
+      await spillway.close();
+      await simulator.close();
+      await rm(dataDir, { recursive: true, force: true });
+    },
     simulator,
     get spillway() {
       return spillway;

@@ -4,25 +4,25 @@ import { createWindows, parseWindowPatterns } from '../../src/upstream/windows.j
 
 const catalogue: Catalogue = (model) => (model === 'known' ? { windowTokens: 1000, outputTokens: 100 } : null);
 
-async function window(patterns: string, model: string): Promise<number | undefined> {
+async function window(patterns: string, model: string): Promise<number | null> {
   const limits = createWindows(parseWindowPatterns(patterns, 'SPILLWAY_WINDOWS'), async () => catalogue);
-  return (await limits(model)).window?.tokens;
+  return (await limits(model)).configured;
 }
 
 describe('createWindows', () => {
-  it('puts a configured window before the catalogue and keeps its output capability, SPEC 6.5', async () => {
+  it('tells what is configured and what the catalogue says side by side', async () => {
     const limits = createWindows([{ pattern: 'known', tokens: 50 }], async () => catalogue);
-    expect(await limits('known')).toEqual({ window: { tokens: 50, source: 'configured' }, outputTokens: 100 });
+    expect(await limits('known')).toEqual({ configured: 50, catalogue: 1000, outputTokens: 100 });
   });
 
-  it('takes the catalogue where nothing is configured, and says so', async () => {
+  it('tells the catalogue alone where nothing is configured', async () => {
     const limits = createWindows([], async () => catalogue);
-    expect(await limits('known')).toEqual({ window: { tokens: 1000, source: 'catalogue' }, outputTokens: 100 });
+    expect(await limits('known')).toEqual({ configured: null, catalogue: 1000, outputTokens: 100 });
   });
 
   it('says null for what nobody knows, SPEC 5.1', async () => {
     const limits = createWindows([], async () => catalogue);
-    expect(await limits('unknown')).toEqual({ window: null, outputTokens: null });
+    expect(await limits('unknown')).toEqual({ configured: null, catalogue: null, outputTokens: null });
   });
 
   it('lets the first pattern that matches win', async () => {
@@ -48,11 +48,11 @@ describe('createWindows', () => {
     ['a**b', 'ab', true],
     ['a*b*b', 'axb', false],
   ])('matches %j with %j: %j', async (pattern, model, matches) => {
-    expect(await window(`${pattern}=1`, model)).toBe(matches ? 1 : undefined);
+    expect(await window(`${pattern}=1`, model)).toBe(matches ? 1 : null);
   });
 
   it('matches a hostile name in linear time', async () => {
-    expect(await window(`${'a*'.repeat(20)}b=1`, 'a'.repeat(1_000_000))).toBeUndefined();
+    expect(await window(`${'a*'.repeat(20)}b=1`, 'a'.repeat(1_000_000))).toBeNull();
   });
 
   it('loads the catalogue on the first call, once', async () => {
@@ -75,7 +75,7 @@ describe('createWindows', () => {
       return catalogue;
     });
     await expect(limits('known')).rejects.toThrow('no disk');
-    expect((await limits('known')).window?.tokens).toBe(1000);
+    expect((await limits('known')).catalogue).toBe(1000);
   });
 });
 

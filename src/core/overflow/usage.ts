@@ -26,6 +26,9 @@ export interface UsageEvidence {
  */
 export type UsageVerdict = (Overflow & { readonly when: 'now' | 'next-turn' }) | { readonly kind: 'none' };
 
+/** The rule by which a prompt was cut in silence: its reported input is of what was left of it, so nothing is to be measured by it. */
+export const CUT_PROMPT = 'cut-prompt';
+
 /** How full a window is when only the rounding of two tokenizers is left in it. */
 const FULL = 0.98;
 /** A reply that used less of its cap than this was cut by something else. */
@@ -60,7 +63,7 @@ export function overflowFromUsage(evidence: UsageEvidence): UsageVerdict {
     return {
       ...judgeLimit({ ...NO_COUNTS, limit, limitTrust: 'window' }, estimate),
       kind: 'context',
-      reason: 'cut-prompt',
+      reason: CUT_PROMPT,
       when: 'next-turn',
     };
   }
