@@ -101,7 +101,8 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
     send,
     belief,
     loadCounter,
-    tenantOf: (headers) => tenantOf(headers, { single: config.loopback, userHeader: config.userHeader, sign }),
+    tenantOf: (headers) =>
+      tenantOf(headers, { single: config.loopback && config.tenants === 'auto', userHeader: config.userHeader, sign }),
     readBody: ports.readBody,
     recordCall: createRecordCall({ hash, digest: ports.digest, clock, onGap: ports.onGap }),
     writeLog: ports.writeLog,

@@ -143,6 +143,13 @@ export const settings = z.object({
     secretText(32),
     'Keys the hash that keeps tenants apart. Made in the data folder by default; instances that share a store must share it.',
   ),
+  tenants: required(
+    'TENANTS',
+    'auto | credential',
+    'auto',
+    choice('auto', 'credential'),
+    'Who shares conversations: auto makes all of a loopback address one tenant; credential keeps each credential apart there too, as on any other address.',
+  ),
   userHeader: optional(
     'USER_HEADER',
     'header name',

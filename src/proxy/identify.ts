@@ -59,10 +59,13 @@ export function sessionOf(headers: Readonly<Record<string, string>>): string | n
   return null;
 }
 
-/** SPEC 3.4: `session` where the client named the conversation itself, `spine` everywhere else; a setting forces one. */
+/**
+ * SPEC 3.4: `session` where the client named the conversation itself, `spine` everywhere else, an id of ours quoted back
+ * included; a setting forces one.
+ */
 export function policyFor(named: string | null, forced: SummaryPolicy | 'auto'): SummaryPolicy {
   if (forced !== 'auto') return forced;
-  return named === null ? 'spine' : 'session';
+  return named === null || CONVERSATION_ID.test(named) ? 'spine' : 'session';
 }
 
 function digestId(hash: Hash, parts: readonly unknown[]): string {

@@ -1,7 +1,6 @@
 import { marginTokens } from '../core/budget.js';
 import { estimateView } from '../core/estimate.js';
 import type { Clock, UniqueId } from '../core/ports.js';
-import type { Reply } from '../dialects/dialect.js';
 import { requestHeaders, responseHeaders } from '../upstream/headers.js';
 import { requestUrl } from '../upstream/request-url.js';
 import type { SendUpstream } from '../upstream/upstream.js';
@@ -56,16 +55,18 @@ export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: S
   if (prepared.report !== null) log.add(reportFields(prepared.report));
   const first = attempt(turn, prepared, deps);
   const answer = await ask(turn, first, deps);
-  const seen = await lookFor(turn, prepared.dispatch, answer, deps);
-  if (seen === null || !deps.acts) return pass(turn, first, answer, { seen, recoveredFrom: null }, sink, log, deps);
+  const seen = await lookFor(turn, prepared.dispatch, answer, log, deps);
+  const judged = { seen, recoveredFrom: null };
+  if (seen === null || !seen.canRetry || !deps.acts) return pass(turn, first, answer, judged, sink, log, deps);
 
   const { overflow } = seen;
+  // Whatever comes of the recovery: the client may leave while it goes on.
+  const refused = { outcome: 'failed', reply: null, lateError: null } as const;
+  await deps.recordCall(turn, first, { relayed: refused, status: answer.response.status, overflow });
   const { dispatch, report } = await recover(turn, prepared.dispatch, overflow, deps.compactSpine);
   log.add(reportFields(report));
-  if (dispatch === null) return pass(turn, first, answer, { seen, recoveredFrom: null }, sink, log, deps);
+  if (dispatch === null) return pass(turn, first, answer, judged, sink, log, deps);
   if (answer.kind === 'stream') await answer.reader.stop();
-  const relayed = { outcome: 'failed', reply: null, lateError: null } as const;
-  await deps.recordCall(turn, first, { relayed, status: answer.response.status, overflow });
   const tokens = estimateView(dispatch.view, await turn.measure.ruler());
   const second = attempt(
     turn,
@@ -73,8 +74,8 @@ export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: S
     deps,
   );
   const again = await ask(turn, second, deps);
-  const judged = { seen: await lookFor(turn, dispatch, again, deps), recoveredFrom: overflow.reason };
-  return pass(turn, second, again, judged, sink, log, deps);
+  const judgedAgain = { seen: await lookFor(turn, dispatch, again, log, deps), recoveredFrom: overflow.reason };
+  return pass(turn, second, again, judgedAgain, sink, log, deps);
 }
 
 /** An overflow seen before anything was relayed, and learned from whatever comes of it (SPEC 6.4). */
@@ -82,11 +83,20 @@ async function lookFor(
   turn: Turn,
   dispatch: Dispatch,
   answer: Answer,
+  log: RequestLog,
   deps: ServeTurnDeps,
 ): Promise<SeenOverflow | null> {
-  const seen = await overflowBefore(turn, dispatch, answer);
+  const seen = await orNull(overflowBefore(turn, dispatch, answer), log);
   if (seen !== null) await deps.windows.learn(turn, seen);
   return seen;
+}
+
+/** An answer that cannot be judged is passed on as it is. */
+function orNull<T>(judging: Promise<T | null>, log: RequestLog): Promise<T | null> {
+  return judging.catch((error: unknown) => {
+    log.fail(error);
+    return null;
+  });
 }
 
 /** What became of the last compaction that was tried (SPEC 5.10). */
@@ -156,10 +166,7 @@ async function pass(
   const head = spine.at(-1)?.id ?? null;
   const { status, headers } = answer.response;
   const { hidesUsage } = prepared.dispatch;
-  const judge = (reply: Reply | null, lateError: string | null): Promise<SeenOverflow | null> =>
-    overflowAfter(turn, prepared.dispatch, reply, lateError).catch(() => null);
-  // What a whole reply shows is known in time for its headers.
-  let seen = judged.seen ?? (answer.kind === 'whole' ? await judge(answer.reply, null) : null);
+  let { seen } = judged;
   const info = infoHeaders({
     conversation: turn.conversation.id,
     head,
@@ -176,8 +183,10 @@ async function pass(
   const relayed = await relay(answer, sink, {
     hidesUsage,
     async record(result) {
-      seen ??= await judge(result.reply, result.lateError);
-      if (seen !== null && judged.seen === null) await deps.windows.learn(turn, seen);
+      if (seen === null && answer.kind === 'stream') {
+        seen = await orNull(overflowAfter(turn, prepared.dispatch, result.reply, result.lateError), log);
+        if (seen !== null) await deps.windows.learn(turn, seen);
+      }
       await deps.recordCall(turn, sent, { relayed: result, status, overflow: seen?.overflow ?? null });
     },
   });

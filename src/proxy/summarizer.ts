@@ -55,15 +55,23 @@ function readAnswer(target: SummarizerTarget, status: number, body: string): Sum
     if (verdict.kind !== 'none') return { kind: 'overflow', limitTokens: verdict.limit };
     return { kind: 'failed', reason: status === 200 ? 'summariser_malformed' : `summariser_status_${status}` };
   }
+  const text = withoutThinking(message.text);
   return {
     kind: 'text',
-    text: message.text,
+    text,
     stopped: reply.stopReason !== null && target.dialect.isNormalStop(reply.stopReason),
     stopReason: reply.stopReason,
     calledTool: message.calls.length > 0,
-    reasoningOnly: message.text.trim() === '' && message.reasoning !== '',
+    reasoningOnly: text.trim() === '' && (message.reasoning !== '' || message.text.trim() !== ''),
     usage: reply.usage,
   };
+}
+
+/** Some servers leave a model's reasoning in its text, between tags; without the closing one there is nothing else. */
+function withoutThinking(text: string): string {
+  if (!/^\s*<think>/.test(text)) return text;
+  const end = text.indexOf('</think>');
+  return end < 0 ? '' : text.slice(end + '</think>'.length);
 }
 
 function parsed(body: string): unknown {

@@ -237,6 +237,14 @@ describe('beyond loopback', () => {
     expect(JSON.stringify(conversations)).not.toContain('ada');
   });
 
+  it('each credential is a tenant on loopback too where the setting says so, SPEC 1.1', async () => {
+    const pair = await startPair({ SPILLWAY_TENANTS: 'credential' });
+    const body = { model: 'm', messages: [{ role: 'user', content: 'The same words.' }] };
+    const one = await pair.post(body, { authorization: 'Bearer sk-one' });
+    const other = await pair.post(body, { authorization: 'Bearer sk-other' });
+    expect(one.headers.get('x-spillway-conversation')).not.toBe(other.headers.get('x-spillway-conversation'));
+  });
+
   it('the API is opened by the token alone, and a configured key is still lent to every client', async () => {
     const pair = await startAye(settings);
     const status = async (headers: Record<string, string>) =>
