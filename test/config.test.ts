@@ -41,6 +41,7 @@ describe('without any setting', () => {
       sqliteSync: 'normal',
       storeFailure: 'pass',
       tenantSecret: null,
+      tenants: 'auto',
       userHeader: null,
       mode: 'compact',
       windows: [],

@@ -55,8 +55,8 @@ export function roomForHistory(
 }
 
 /** True if the fixed part leaves so little room that compaction cannot help (SPEC 5.4). */
-export function isFixedOverhead(roomTokens: number, windowTokens: number): boolean {
-  return roomTokens < windowTokens * 0.05;
+export function isFixedOverhead(roomTokens: number, limits: Limits): boolean {
+  return roomTokens * limits.calibration < limits.windowTokens * 0.05;
 }
 
 /** Most tokens of history to keep verbatim (SPEC 5.3); an explicit setting wins over all of it. */

@@ -3,7 +3,6 @@ import { estimateView } from '../core/estimate.js';
 import type { Message } from '../core/message.js';
 import { recogniseOverflow } from '../core/overflow/recognise.js';
 import { overflowFromUsage } from '../core/overflow/usage.js';
-import type { UsageVerdict } from '../core/overflow/usage.js';
 import type { Overflow } from '../core/overflow/verdict.js';
 import type { Reply } from '../dialects/dialect.js';
 import type { Dispatch } from './dispatch.js';
@@ -11,20 +10,23 @@ import type { Answer } from './exchange.js';
 import type { Turn } from './turn.js';
 import { usageEstimate } from './usage-estimate.js';
 
-/** An overflow, and what the refused or cut request came to by the calibrated estimate; null if nothing was counted. */
 export interface SeenOverflow {
   readonly overflow: Overflow;
+  /** What the refused or cut request came to by the calibrated estimate; null if nothing was counted. */
   readonly refusedTokens: number | null;
+  /** False: there is a reply that stands, and the next turn compacts first (SPEC 6.3). */
+  readonly canRetry: boolean;
 }
 
-/** The overflow that an answer tells of, while nothing of it has reached the client (SPEC 6.2); null if there is none. */
+/** The overflow that an answer tells of while nothing of it has reached the client (SPEC 6.2); null if there is none. */
 export async function overflowBefore(turn: Turn, dispatch: Dispatch, answer: Answer): Promise<SeenOverflow | null> {
   if (answer.kind === 'long') return null;
   const evidence = answer.kind === 'whole' ? refusalOf(answer) : answer.earlyError;
   if (evidence === null) {
-    const reply = answer.kind === 'whole' ? answer.reply : answer.reader.reply();
-    const seen = await overflowInReply(turn, dispatch, reply);
-    return seen?.overflow.when === 'now' ? seen : null;
+    if (answer.kind === 'whole') return overflowInReply(turn, dispatch, answer.reply);
+    // A stream with content is judged at its end, however much of it came at once.
+    const seen = await overflowInReply(turn, dispatch, answer.reader.reply());
+    return seen?.canRetry === true ? seen : null;
   }
   const { status } = answer.response;
   const estimate = async (): Promise<number> =>
@@ -34,15 +36,17 @@ export async function overflowBefore(turn: Turn, dispatch: Dispatch, answer: Ans
   const refusedTokens = counts ? await estimate() : null;
   const overflow = recognise(turn, evidence, status, refusedTokens);
   if (overflow === null) return null;
-  if (refusedTokens !== null || overflow.limit === null || overflow.used !== null) return { overflow, refusedTokens };
+  if (refusedTokens !== null || overflow.limit === null || overflow.used !== null) {
+    return { overflow, refusedTokens, canRetry: true };
+  }
   // A limit alone is believed if what was refused lies above it.
   const counted = await estimate();
-  return { overflow: recognise(turn, evidence, status, counted) ?? overflow, refusedTokens: counted };
+  return { overflow: recognise(turn, evidence, status, counted) ?? overflow, refusedTokens: counted, canRetry: true };
 }
 
 /**
- * The overflow that a reply shows once it has ended: by an error after its first content, or by its usage (SPEC 6.2, 6.3).
- * Nothing can be retried any more, so the next turn compacts first. `lateError` is that error as JSON text, or null.
+ * The overflow that a stream shows once it has ended: by an error after its first content, or by its usage (SPEC 6.2,
+ * 6.3). `lateError` is that error as JSON text, or null.
  */
 export async function overflowAfter(
   turn: Turn,
@@ -52,7 +56,7 @@ export async function overflowAfter(
 ): Promise<SeenOverflow | null> {
   if (lateError === null) return overflowInReply(turn, dispatch, reply);
   const overflow = recognise(turn, lateError, null, null);
-  return overflow === null ? null : { overflow, refusedTokens: null };
+  return overflow === null ? null : { overflow, refusedTokens: null, canRetry: false };
 }
 
 function recognise(turn: Turn, body: string, status: number | null, estimatedTokens: number | null): Overflow | null {
@@ -72,9 +76,7 @@ function refusalOf(answer: Extract<Answer, { kind: 'whole' }>): string | null {
   return answer.reply?.error === null ? null : answer.text;
 }
 
-type SeenInReply = SeenOverflow & { readonly overflow: Exclude<UsageVerdict, { kind: 'none' }> };
-
-async function overflowInReply(turn: Turn, dispatch: Dispatch, reply: Reply | null): Promise<SeenInReply | null> {
+async function overflowInReply(turn: Turn, dispatch: Dispatch, reply: Reply | null): Promise<SeenOverflow | null> {
   if (reply === null || !reply.finished || reply.error !== null) return null;
   const hasContent = reply.messages.some(saysSomething);
   const estimatedTokens = await usageEstimate(turn, dispatch, reply.usage, hasContent);
@@ -87,7 +89,8 @@ async function overflowInReply(turn: Turn, dispatch: Dispatch, reply: Reply | nu
     requestedOutputTokens: turn.read.outputCap,
     upstreamHost: new URL(turn.request.upstream.baseUrl).host,
   });
-  return overflow.kind === 'none' ? null : { overflow, refusedTokens: estimatedTokens };
+  if (overflow.kind === 'none') return null;
+  return { overflow, refusedTokens: estimatedTokens, canRetry: overflow.when === 'now' };
 }
 
 /** A reply to a prompt larger than a learned window shows that the window is larger (SPEC 6.5), and no overflow. */

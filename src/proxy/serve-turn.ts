@@ -60,12 +60,19 @@ export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: S
   if (seen === null || !seen.canRetry || !deps.acts) return pass(turn, first, answer, judged, sink, log, deps);
 
   const { overflow } = seen;
-  // Whatever comes of the recovery: the client may leave while it goes on.
-  const refused = { outcome: 'failed', reply: null, lateError: null } as const;
-  await deps.recordCall(turn, first, { relayed: refused, status: answer.response.status, overflow });
-  const { dispatch, report } = await recover(turn, prepared.dispatch, overflow, deps.compactSpine);
+  const recordRefused = (): Promise<void> => {
+    const relayed = { outcome: 'failed', reply: null, lateError: null } as const;
+    return deps.recordCall(turn, first, { relayed, status: answer.response.status, overflow });
+  };
+  const recovery = recover(turn, prepared.dispatch, overflow, deps.compactSpine);
+  // The client may leave while it goes on.
+  const { dispatch, report } = await recovery.catch(async (error: unknown) => {
+    await recordRefused();
+    throw error;
+  });
   log.add(reportFields(report));
   if (dispatch === null) return pass(turn, first, answer, judged, sink, log, deps);
+  await recordRefused();
   if (answer.kind === 'stream') await answer.reader.stop();
   const tokens = estimateView(dispatch.view, await turn.measure.ruler());
   const second = attempt(

@@ -153,6 +153,10 @@ export const VENDOR_OVERFLOWS = {
   })),
   zhipu: overHttp(400, () => ({ error: { code: '1261', message: 'Prompt exceeds max length' } })),
   minimax: overHttp(400, () => anthropic('invalid params, context window exceeds limit (2013)')),
+  'minimax-status': inStream('first', 400, () => ({
+    choices: null,
+    base_resp: { status_code: 2013, status_msg: 'invalid params, context window exceeds limit (2013)' },
+  })),
   dashscope: overHttp(400, ({ limit }) => ({
     code: 'InvalidParameter',
     message: `Range of input length should be [1, ${limit}]`,

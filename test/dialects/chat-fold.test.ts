@@ -354,6 +354,12 @@ describe('what an event means, SPEC 6.3', () => {
     expect(meaning({ error: { message: 'm', code: 400 } })).toEqual({ ...none, hasError: true });
     expect(meaning({ object: 'error', message: 'm', code: 400 })).toEqual({ ...none, hasError: true });
     expect(meaning('overloaded', 'error')).toEqual({ ...none, hasError: true });
+    // Without an envelope: no chunk, but a message or a vendor's own status.
+    expect(meaning({ type: 'error', error_message: '{"error":{}}' })).toEqual({ ...none, hasError: true });
+    expect(meaning({ message: 'Input is too long' })).toEqual({ ...none, hasError: true });
+    expect(meaning({ choices: null, base_resp: { status_code: 2013 } })).toEqual({ ...none, hasError: true });
+    expect(meaning({ choices: [], base_resp: { status_code: 0, status_msg: '' } })).toEqual(none);
+    expect(meaning({ type: 'ping' })).toEqual(none);
     expect(meaning(' [DONE] ')).toEqual({ ...none, ends: true });
   });
 

@@ -12,9 +12,9 @@ import { startPair } from '../support/start.js';
 import type { StartedPair } from '../support/start.js';
 import { conversationsOf } from '../support/stored.js';
 
-/** Ten turns of a good 2,900 tokens that open with a word of their own. */
-function history(word: string) {
-  const turns = Array.from({ length: 10 }, (_, index) => [
+/** Ten turns, unless told otherwise, of a good 290 tokens each that open with a word of their own. */
+function history(word: string, length = 10) {
+  const turns = Array.from({ length }, (_, index) => [
     { role: 'user', content: padding(`${word} ${index}`, 250) },
     { role: 'assistant', content: `That was ${index}.` },
   ]);
@@ -194,13 +194,15 @@ describe('an output cap that leaves no room', () => {
 describe('an excess without a limit', () => {
   it('gives the window of this recovery: what was refused less the excess, SPEC 6.4', async () => {
     const sent = async (message: string): Promise<number> => {
-      const pair = await startPair({}, refusing(message));
-      expect(await ask(pair, 'first')).toMatchObject({ status: 200, action: 'reactive' });
+      const pair = await startPair({}, { ...refusing(message), windows: { '*': 4_000 } });
+      const seen = await ask(pair, 'first', { messages: history('first', 20) });
+      expect(seen).toMatchObject({ status: 200, action: 'reactive' });
       expect(await learnedBy(pair)).toEqual([null]);
       return pair.simulator.chatRequests().at(-1)?.promptTokens ?? 0;
     };
+    // Without it four fifths of what was refused are taken, which leaves more of the newest turns.
     const guessed = await sent('prompt too long; exceeded max context length');
-    const known = await sent('prompt too long; exceeded max context length by 1600 tokens');
+    const known = await sent('prompt too long; exceeded max context length by 1900 tokens');
     expect(known).toBeLessThan(guessed - 200);
   });
 });

@@ -59,7 +59,7 @@ export async function compact(input: CompactionInput, deps: SummariseDeps): Prom
   });
 
   const room = roomForHistory(limits, fixedTokens(spine, view, ruler), input.aim);
-  if (isFixedOverhead(room, limits.windowTokens)) return end('fixed_overhead', 'fixed_overhead');
+  if (isFixedOverhead(room, limits)) return end('fixed_overhead', 'fixed_overhead');
 
   const history = historyOf(spine, view, ruler);
   const selection = selectCut(history, keepTokens(limits.windowTokens, room, input.keepTokensSetting));

@@ -42,6 +42,8 @@ const SILENT_KEYS = keys(
     'moreinfo user userid usage headers stack traceback previouserrors previouserror fallbacks fallbackerrors ' +
     'attempts instance object domain name',
 );
+/** Of those, one under which the client's own words are played back as often: the text of a content part. */
+const PART_KEY = 'text';
 const LIMIT_KEYS = keys('nctx contextlength contextwindow contextsize maxcontextlength maxcontexttokens maxmodellen');
 const USED_KEYS = keys('nprompttokens prompttokens inputtokens requestedtokens tokencount');
 
@@ -76,7 +78,7 @@ export function decodeError(body: string, clientWrote: (text: string) => boolean
     // A code in words is a text too, a bare one is not.
     if (CODE_KEYS.has(key) && !MESSAGE_KEYS.has(key) && !/\s/.test(text)) return;
     if (key === 'error' && /^[\w.-]{1,120}$/.test(text)) addCode(text);
-    if (!MESSAGE_KEYS.has(key) && clientWrote(text)) return;
+    if ((!MESSAGE_KEYS.has(key) || key === PART_KEY) && clientWrote(text)) return;
     const { prose, values } = splitEmbedded(text, clientWrote);
     for (const value of values) walk(value, 'data', 0);
     addText(stripMarkup(prose));

@@ -30,6 +30,8 @@ const NEARLY_FULL = 0.9;
 /** Characters around the sentence in which its numbers are looked for. */
 const BEFORE = 320;
 const AFTER = 640;
+/** Where words say little, a smaller number is a position or the length of a list. */
+const LEAST_LIMIT = 256;
 /** A text counted in characters up to this many is a name or a label, not a prompt. */
 const SHORT_TEXT_CHARACTERS = 10_000;
 
@@ -105,7 +107,7 @@ function readSentence(text: string, clientWrote: (text: string) => boolean, esti
 }
 
 function isOver({ limit, used }: StatedCounts): boolean {
-  return limit !== null && used !== null && used > limit;
+  return limit !== null && used !== null && limit >= LEAST_LIMIT && used > limit;
 }
 
 /** The stated parts decide: an input that fits without the requested output is a matter of the output. */

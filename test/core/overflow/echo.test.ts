@@ -149,9 +149,33 @@ describe('a client that talks of overflows still has its own recognised', () => 
     expect(recognise(errorBody(message), { clientWrote: wrote(`What does "${mention}" mean?`) }).kind).toBe('context');
   });
 
+  it('the same limit with another use is the provider’s, after the client pasted the last one', () => {
+    const pasted =
+      "This model's maximum context length is 8192 tokens. However, your messages resulted in 9001 tokens.";
+    const message = `Invalid 'messages': ${pasted.replace('9001', '9417')}`;
+    expect(recognise(errorBody(message), { clientWrote: wrote(pasted) })).toMatchObject({
+      kind: 'context',
+      used: 9_417,
+    });
+  });
+
   it('an object printed as text keeps its message, though it stands in quotes', () => {
     const sentence = 'Input is too long for requested model.';
     const printed = `Error code: 400 - {'error': {'message': '${sentence}', 'code': None}}`;
     expect(recognise(errorBody(printed), { clientWrote: wrote(sentence) }).kind).toBe('context');
+  });
+});
+
+describe('an error about a place in the messages', () => {
+  it.each(sentences)('$family, played back behind it without quotes, is none', ({ sentence }) => {
+    const clientWrote = wrote(`What does "${sentence}" mean?`);
+    const message = `Invalid 'messages[0].content': the template does not allow ${sentence} here.`;
+    expect(recognise(errorBody(message), { clientWrote }).kind).toBe('none');
+  });
+
+  it.each(sentences)('$family, printed as the part of a message, is none', ({ sentence }) => {
+    const clientWrote = wrote(sentence);
+    const message = `Unsupported content: ${JSON.stringify({ type: 'text', text: sentence })}`;
+    expect(recognise(errorBody(message), { clientWrote }).kind).toBe('none');
   });
 });
