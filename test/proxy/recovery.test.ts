@@ -139,6 +139,28 @@ describe('a second overflow', () => {
   );
 });
 
+describe('a client that leaves while its request is recovered', () => {
+  it('leaves a record of the call that was refused, SPEC 2.5', async () => {
+    let release = (): void => undefined;
+    const released = new Promise<void>((resolve) => (release = resolve));
+    const provider = await startProvider(async (received, response) => {
+      if (received.body.includes('record that replaces the older part')) {
+        await released;
+        return void response.end(completion(summaryText));
+      }
+      response.writeHead(400, { 'content-type': 'application/json' });
+      response.end('{"error":{"code":"context_length_exceeded","message":"Too long."}}');
+    });
+    const pair = await startPair({ SPILLWAY_UPSTREAM_URL: provider.url });
+    const sent = sendChat(pair.spillway.url, request(false));
+    sent.answer.catch(() => undefined);
+    await expect.poll(() => provider.received.length).toBe(2);
+    sent.leave();
+    await expect.poll(async () => (await onlyConversation(pair)).calls).toBe(1);
+    release();
+  });
+});
+
 const summaryText = [
   'Intent',
   'Standing instructions',
