@@ -11,7 +11,6 @@ import type { WindowKey } from '../core/windows.js';
 export function checkOpenTurn(turn: OpenTurn): void {
   checkKey(turn.conversation);
   checkChain(turn.chain);
-  requireText(turn.model, 'model');
   for (const instruction of turn.instructions) requireText(instruction.digest, 'instructions');
 }
 

@@ -148,9 +148,11 @@ async function placeThin(incoming: Incoming, policy: SummaryPolicy, deps: OpenTu
   const named = options.conversation ?? '';
   const key = { tenant, id: namedId(deps.hash, tenant, named) };
   const stored = await storedSpine(key, options.predecessor, policy, deps.ledger);
-  const nodes = stored === null ? [] : await withoutIncompleteReply(stored, deps.ledger);
-  const last = nodes.at(-1)?.id;
-  if (last !== undefined && options.predecessor === null) deps.running.refuseAt(key, last);
+  const root = rootDigest(deps.hash, tenant, dialect.name, CANONICAL_VERSION);
+  const before = stored === null ? [] : await withoutIncompleteReply(stored, deps.ledger);
+  const end = before.at(-1)?.id;
+  if (end !== undefined && options.predecessor === null) deps.running.refuseAt(key, end);
+  const nodes = withoutUnanswered(before, root, read.messages, deps.hash);
 
   const sources = nodes.map((node): unknown => JSON.parse(node.content));
   const earlier = sources.map((source) => {
@@ -159,7 +161,6 @@ async function placeThin(incoming: Incoming, policy: SummaryPolicy, deps: OpenTu
       throw new SpillwayError('store_unavailable', 'a stored message cannot be read in this dialect');
     return message;
   });
-  const base = last ?? rootDigest(deps.hash, tenant, dialect.name, CANONICAL_VERSION);
   return {
     conversation: stored?.conversation ?? {
       ...key,
@@ -169,7 +170,7 @@ async function placeThin(incoming: Incoming, policy: SummaryPolicy, deps: OpenTu
       session: sessionOf(incoming.request.headers) ?? read.session,
     },
     messages: [...earlier, ...read.messages],
-    chain: [...nodes.map((node) => node.id), ...chainIds(deps.hash, base, read.messages)],
+    chain: [...nodes.map((node) => node.id), ...chainIds(deps.hash, nodes.at(-1)?.id ?? root, read.messages)],
     wire: [...sources.map((source): WireItem => ({ kind: 'stored', source })), ...keptItems(read)],
     commands: new Set(nodes.filter(isCommand).map((node) => node.id)),
   };
@@ -193,6 +194,22 @@ async function withoutIncompleteReply(spine: Spine, ledger: Ledger): Promise<rea
   const calls = await ledger.callsOfReply(spine.conversation, last.id);
   const incomplete = calls.length > 0 && calls.every((call) => call.outcome !== 'complete');
   return incomplete ? spine.nodes.slice(0, -1) : spine.nodes;
+}
+
+/**
+ * A client that got no answer sends its messages again, and meets the same nodes (SPEC 1.4): where the spine ends in these very
+ * messages, they are the ones.
+ */
+function withoutUnanswered(
+  nodes: readonly Node[],
+  root: string,
+  messages: readonly Message[],
+  hash: Hash,
+): readonly Node[] {
+  const before = nodes.slice(0, -messages.length);
+  if (before.length !== nodes.length - messages.length) return nodes;
+  const ids = chainIds(hash, before.at(-1)?.id ?? root, messages);
+  return ids.every((id, index) => id === nodes[before.length + index]?.id) ? before : nodes;
 }
 
 function keptItems(read: ReadRequest): readonly WireItem[] {

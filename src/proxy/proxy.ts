@@ -1,6 +1,7 @@
 import { SpillwayError } from '../core/errors.js';
 import type { Message } from '../core/message.js';
 import type { Dialect, DialectName } from '../dialects/dialect.js';
+import type { HeaderPair } from '../upstream/headers.js';
 import { answerCompact } from './answer-command.js';
 import type { AnswerCommandDeps } from './answer-command.js';
 import { readCompactCommand } from './command.js';
@@ -42,11 +43,12 @@ export interface ProxyDeps extends OpenTurnDeps, Omit<ServeTurnDeps, 'acts'>, Om
 export function createProxy(deps: ProxyDeps): Proxy {
   return async (request, sink) => {
     const log = createRequestLog(deps.writeLog, { method: request.method, route: routeOf(request) });
+    let opened: Turn | null = null;
     try {
-      await serve(request, sink, log, deps);
+      await serve(request, sink, log, deps, (turn) => (opened = turn));
     } catch (error) {
       if (sink.closed.aborted) log.add({ outcome: 'cancelled' });
-      else await sayError(error, request, sink, log, deps);
+      else await sayError(error, request, opened, sink, log, deps);
     } finally {
       log.add({ durationMs: Math.round(deps.now() - request.arrivedAt) });
       log.write();
@@ -54,7 +56,13 @@ export function createProxy(deps: ProxyDeps): Proxy {
   };
 }
 
-async function serve(request: ProxyRequest, sink: Sink, log: RequestLog, deps: ProxyDeps): Promise<void> {
+async function serve(
+  request: ProxyRequest,
+  sink: Sink,
+  log: RequestLog,
+  deps: ProxyDeps,
+  onOpened: (turn: Turn) => void,
+): Promise<void> {
   const options = readSpillwayHeaders(request.headers);
   const dialect = request.dialect === null ? undefined : deps.dialects.get(request.dialect);
   const pass = (action: string, body: Uint8Array | null, storeUnavailable = false): Promise<void> =>
@@ -89,6 +97,7 @@ async function serve(request: ProxyRequest, sink: Sink, log: RequestLog, deps: P
       log.add({ store: 'unavailable' });
       return await pass('none', body.original, true);
     }
+    onOpened(turn);
     leave = deps.running.enter(turn.conversation, turn.spine.at(-1)?.id ?? '');
     log.add({
       conversation: turn.conversation.id,
@@ -157,6 +166,7 @@ async function openOrWhyNot(incoming: Incoming, deps: ProxyDeps): Promise<Turn |
 async function sayError(
   error: unknown,
   request: ProxyRequest,
+  opened: Turn | null,
   sink: Sink,
   log: RequestLog,
   deps: ProxyDeps,
@@ -166,12 +176,21 @@ async function sayError(
   log.add({ status, outcome: 'refused', code: error instanceof SpillwayError ? error.code : 'internal_error' });
   if (!(error instanceof SpillwayError)) log.fail(error);
   try {
-    sink.start(status, [['content-type', 'application/json']]);
+    sink.start(status, [['content-type', 'application/json'], ...placeHeaders(opened)]);
     await sink.write(new TextEncoder().encode(body));
     await sink.end();
   } catch {
     sink.abort();
   }
+}
+
+/** Where the messages of a refused request are stored, if they are. */
+function placeHeaders(opened: Turn | null): readonly HeaderPair[] {
+  if (opened === null) return [];
+  return [
+    ['x-spillway-conversation', opened.conversation.id],
+    ['x-spillway-head', opened.spine.at(-1)?.id ?? ''],
+  ];
 }
 
 /** The route of a log line: a path may carry ids of the client's, so only what is known of it is said. */

@@ -18,8 +18,11 @@ export interface CallEnd {
   readonly overflow: Overflow | null;
 }
 
-/** Records one upstream request and what was relayed of its reply. Never rejects: a client's reply does not wait for that. */
-export type RecordCall = (turn: Turn, attempt: Attempt, end: CallEnd) => Promise<void>;
+/**
+ * Records one upstream request and what was relayed of its reply. Resolves to the id of the reply's node (the first choice's), null
+ * if there is none or it could not be stored in time. Never rejects: a client's reply does not wait for that.
+ */
+export type RecordCall = (turn: Turn, attempt: Attempt, end: CallEnd) => Promise<string | null>;
 
 export interface RecordCallDeps {
   readonly hash: Hash;
@@ -33,20 +36,22 @@ export interface RecordCallDeps {
 export function createRecordCall(deps: RecordCallDeps): RecordCall {
   return async (turn, attempt, end) => {
     const written = write(turn, attempt, end, deps).then(
-      () => 'written' as const,
-      () => 'failed' as const,
+      (reply) => ({ kind: 'written', reply }) as const,
+      () => ({ kind: 'failed' }) as const,
     );
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const late = new Promise<'late'>((resolve) => {
-      timer = setTimeout(() => resolve('late'), RECORD_MS);
+    const late = new Promise<{ readonly kind: 'late' }>((resolve) => {
+      timer = setTimeout(() => resolve({ kind: 'late' }), RECORD_MS);
     });
     const result = await Promise.race([written, late]);
     clearTimeout(timer);
-    if (result !== 'written') deps.onGap(turn, result);
+    if (result.kind === 'written') return result.reply;
+    deps.onGap(turn, result.kind);
+    return null;
   };
 }
 
-async function write(turn: Turn, attempt: Attempt, end: CallEnd, deps: RecordCallDeps): Promise<void> {
+async function write(turn: Turn, attempt: Attempt, end: CallEnd, deps: RecordCallDeps): Promise<string | null> {
   const { relayed, status, overflow } = end;
   const head = turn.spine.at(-1)?.id ?? '';
   const counter = turn.measure.tokenizer() === null ? null : await turn.measure.counter();
@@ -80,6 +85,7 @@ async function write(turn: Turn, attempt: Attempt, end: CallEnd, deps: RecordCal
     tokenizer: turn.measure.tokenizer(),
     marks: marksOf(turn, attempt, end, head),
   });
+  return replies[0]?.id ?? null;
 }
 
 /** SPEC 6.3: an overflow in what was relayed came too late to be retried; the next turn compacts first. */

@@ -20,10 +20,15 @@ export interface RelayOptions {
    * Records the reply. Called once, before the end of the response is passed on (SPEC 2.4), or when it broke off; never
    * rejects.
    */
-  record(relayed: Relayed): Promise<void>;
+  record(relayed: Relayed): Promise<string | null>;
+  /**
+   * Starts the response: at once for what is passed on as it comes, and for a whole reply once it is recorded, with the id of its
+   * node.
+   */
+  start(reply: string | null): void;
 }
 
-/** Passes a held answer on, byte for byte. The sink has been started. Never rejects. */
+/** Passes a held answer on, byte for byte. Rejects only while nothing was sent. */
 export async function relay(answer: Answer, sink: Sink, options: RelayOptions): Promise<Relayed> {
   switch (answer.kind) {
     case 'whole':
@@ -42,13 +47,14 @@ async function relayWhole(
 ): Promise<Relayed> {
   const finished = answer.reply !== null && answer.reply.finished && !sink.closed.aborted;
   const relayed: Relayed = { outcome: outcomeOf(sink, finished), reply: answer.reply, lateError: null };
-  await options.record(relayed);
+  options.start(await options.record(relayed));
   await sink.write(answer.bytes);
   await sink.end();
   return relayed;
 }
 
 async function relayLong(body: AsyncIterable<Uint8Array>, sink: Sink, options: RelayOptions): Promise<Relayed> {
+  options.start(null);
   const broken = await settles(async () => {
     for await (const chunk of body) {
       if (sink.closed.aborted) return;
@@ -67,6 +73,7 @@ async function relayStream(
   sink: Sink,
   options: RelayOptions,
 ): Promise<Relayed> {
+  options.start(null);
   const { reader } = answer;
   let lateError: string | null = null;
   let recorded: Relayed | null = null;

@@ -1,4 +1,5 @@
 import { marginTokens } from '../core/budget.js';
+import type { Limits } from '../core/budget.js';
 import { estimateView } from '../core/estimate.js';
 import type { Clock, UniqueId } from '../core/ports.js';
 import { requestHeaders, responseHeaders } from '../upstream/headers.js';
@@ -60,7 +61,7 @@ export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: S
   if (seen === null || !seen.canRetry || !deps.acts) return pass(turn, first, answer, judged, sink, log, deps);
 
   const { overflow } = seen;
-  const recordRefused = (): Promise<void> => {
+  const recordRefused = (): Promise<string | null> => {
     const relayed = { outcome: 'failed', reply: null, lateError: null } as const;
     return deps.recordCall(turn, first, { relayed, status: answer.response.status, overflow });
   };
@@ -170,23 +171,25 @@ async function pass(
 ): Promise<void> {
   const { prepared } = sent;
   const { limits, spine } = turn;
-  const head = spine.at(-1)?.id ?? null;
+  let head = spine.at(-1)?.id ?? null;
   const { status, headers } = answer.response;
   const { hidesUsage } = prepared.dispatch;
   let { seen } = judged;
-  const info = infoHeaders({
-    conversation: turn.conversation.id,
-    head,
-    call: sent.callId,
-    action: prepared.action,
-    prepared,
-    overflow: seen?.overflow.reason ?? judged.recoveredFrom,
-    limitTokens:
-      limits === null ? null : limits.windowTokens - limits.reserveTokens - marginTokens(limits.windowTokens),
-    overheadMs: sent.overheadMs,
-    storeUnavailable: false,
-  });
-  sink.start(status, [...responseHeaders(headers, { rewritten: hidesUsage }), ...info]);
+  const start = (reply: string | null): void => {
+    head = reply ?? head;
+    const info = infoHeaders({
+      conversation: turn.conversation.id,
+      head,
+      call: sent.callId,
+      action: prepared.action,
+      prepared,
+      overflow: seen?.overflow.reason ?? judged.recoveredFrom,
+      limitTokens: limits === null ? null : inputLimit(limits),
+      overheadMs: sent.overheadMs,
+      storeUnavailable: false,
+    });
+    sink.start(status, [...responseHeaders(headers, { rewritten: hidesUsage }), ...info]);
+  };
   const relayed = await relay(answer, sink, {
     hidesUsage,
     async record(result) {
@@ -194,8 +197,9 @@ async function pass(
         seen = await orNull(overflowAfter(turn, prepared.dispatch, result.reply, result.lateError), log);
         if (seen !== null) await deps.windows.learn(turn, seen);
       }
-      await deps.recordCall(turn, sent, { relayed: result, status, overflow: seen?.overflow ?? null });
+      return deps.recordCall(turn, sent, { relayed: result, status, overflow: seen?.overflow ?? null });
     },
+    start,
   });
   if (relayed.outcome === 'complete' && relayed.reply !== null) {
     deps.windows.succeeded(turn, seen === null ? relayed.reply.usage : null);
@@ -213,4 +217,9 @@ async function pass(
     outputTokens: relayed.reply?.usage?.outputTokens ?? null,
     overheadMs: Math.round(sent.overheadMs * 10) / 10,
   });
+}
+
+/** Most input tokens that fit beside the reserve and the margin; none where a client's output cap alone fills the window. */
+function inputLimit({ windowTokens, reserveTokens }: Limits): number {
+  return Math.max(0, windowTokens - reserveTokens - marginTokens(windowTokens));
 }

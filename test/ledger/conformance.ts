@@ -300,7 +300,6 @@ export function ledgerConformance(name: string, makeHarness: MakeHarness): void 
           'invalid_request',
           'conversation.tenant',
         );
-        await expectRefusal(() => open('a >b', { model: '' }), 'invalid_request', 'model');
         await expectRefusal(
           () => open('a >b', { instructions: [{ digest: '', content: 'x' }] }),
           'invalid_request',

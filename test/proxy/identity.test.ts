@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { serverError } from '../../src/simulator/openai-errors.js';
 import { say } from '../../src/simulator/reply-plan.js';
 import { chunkEvent, completion, SSE_HEADERS, startProvider } from '../support/provider.js';
 import { sendChat } from '../support/raw-client.js';
@@ -38,7 +39,18 @@ describe('a history', () => {
     const again = await send(pair, [user('One')]);
     const after = await onlyConversation(pair);
     expect(after).toMatchObject({ nodes: before.nodes, calls: 2 });
-    expect(again.headers['x-spillway-head']).toBe((await nodesOf(pair, after.id))[0]?.id);
+    expect(again.headers['x-spillway-head']).toBe((await nodesOf(pair, after.id))[1]?.id);
+  });
+
+  it('is kept for a request without a model too: some servers have only one', async () => {
+    const provider = await startProvider((_, response) => {
+      response.setHeader('content-type', 'application/json');
+      response.end(completion('Aye.'));
+    });
+    const pair = await startPair({ SPILLWAY_UPSTREAM_URL: `${provider.url}/v1` });
+    const answer = await pair.post({ messages: [user('One')] });
+    expect(answer.status).toBe(200);
+    expect(await onlyConversation(pair)).toMatchObject({ nodes: 2, calls: 1 });
   });
 
   it('that was edited forks where it differs; HEAD goes with the client, SPEC 1.4, 8.1', async () => {
@@ -311,6 +323,21 @@ describe('a thin client', () => {
     ]);
     expect(await onlyConversation(pair)).toMatchObject({ nodes });
     expect(pair.simulator.chatRequests().length).toBe(calls);
+  });
+
+  it('meets the same nodes when it sends again what got no answer, SPEC 1.4', async () => {
+    let works = false;
+    const pair = await startPair({}, { script: () => (works ? null : serverError()) });
+    const headers = { 'x-spillway-conversation': 'again', 'x-spillway-append': 'true' };
+    const body = { model: 'm', messages: [user('Are you there?')] };
+    for (let attempt = 0; attempt < 2; attempt++) expect((await pair.post(body, headers)).status).toBe(500);
+    works = true;
+    const answered = await pair.post(body, headers);
+    expect(answered.status).toBe(200);
+    const nodes = await nodesOf(pair, answered.headers.get('x-spillway-conversation') ?? '');
+    expect(nodes.map(({ role }) => role)).toEqual(['user', 'llm']);
+    // The whole reply was stored before its headers were sent, and they name it.
+    expect(answered.headers.get('x-spillway-head')).toBe(nodes[1]?.id);
   });
 
   it('is told 409 while a turn runs where it would append, and is served after it, SPEC 1.6', async () => {
