@@ -16,21 +16,19 @@ import { createCounterLoader } from '../src/tokens/counter.js';
 import { readPackedRanks } from '../src/tokens/node-ranks.js';
 import { DemoClient } from './demo/client.js';
 import type { Row } from './demo/client.js';
-import { demoSteps } from './demo/conversation.js';
+import { demoSteps, shortSteps } from './demo/conversation.js';
+import type { DemoStep } from './demo/conversation.js';
 import { graphNode, graphText } from './demo/graph-text.js';
 import { tableHead, tableLine, totals } from './demo/table.js';
 
-const { values } = parseArgs({
-  options: {
-    real: { type: 'boolean', default: false },
-    turns: { type: 'string', default: '60' },
-    window: { type: 'string', default: '8000' },
-    model: { type: 'string' },
-  },
-});
+const USAGE = 'npm run demo -- [--real] [--turns 60] [--window 8000] [--model NAME]';
+/** In no catalogue and no setting: its window is unknown to Spillway until it refuses. */
+const UNKNOWN_MODEL = 'simulated-stranger';
+
+const values = readArguments();
 const windowTokens = Number(values.window);
 const apiKey = values.real ? (process.env['OPENAI_API_KEY'] ?? '') : 'sk-demo';
-if (apiKey === '') throw new Error('--real needs OPENAI_API_KEY');
+if (apiKey === '') leave(1, '--real needs a key in OPENAI_API_KEY.');
 const model = values.model ?? (values.real ? 'gpt-4o-mini' : 'simulated-model');
 const dataDir = await mkdtemp(join(tmpdir(), 'spillway-demo-'));
 const simulator = values.real ? null : await startDemoSimulator();
@@ -40,7 +38,7 @@ const spillway = await startSpillway(
     SPILLWAY_UPSTREAM_URL: upstream,
     SPILLWAY_PORT: '0',
     SPILLWAY_DATA_DIR: dataDir,
-    SPILLWAY_WINDOWS: `*=${windowTokens}`,
+    SPILLWAY_WINDOWS: `${model}=${windowTokens}`,
     SPILLWAY_LOG_LEVEL: 'silent',
   }),
 );
@@ -51,6 +49,28 @@ try {
   await spillway.close();
   await simulator?.close();
   await rm(dataDir, { recursive: true, force: true });
+}
+
+function readArguments() {
+  try {
+    const { values: given } = parseArgs({
+      options: {
+        real: { type: 'boolean', default: false },
+        turns: { type: 'string', default: '60' },
+        window: { type: 'string', default: '8000' },
+        model: { type: 'string' },
+        help: { type: 'boolean', short: 'h', default: false },
+      },
+    });
+    return given.help ? leave(0, USAGE) : given;
+  } catch {
+    return leave(2, USAGE);
+  }
+}
+
+function leave(status: number, message: string): never {
+  (status === 0 ? process.stdout : process.stderr).write(`${message}\n`);
+  process.exit(status);
 }
 
 async function startDemoSimulator() {
@@ -66,24 +86,33 @@ async function runDemo(): Promise<boolean> {
   const startedAt = performance.now();
   const rows: Row[] = [];
   let turn = 0;
-  const client = new DemoClient(`${spillway.url}/v1`, apiKey, model, (row) => {
+  const show = (row: Row): void => {
     rows.push(row);
     say(tableLine(turn, row, windowTokens));
-  });
+  };
+  const client = new DemoClient(`${spillway.url}/v1`, apiKey, model, show);
   let missing: readonly string[] = [];
-  for (const step of steps) {
+  const take = async (by: DemoClient, step: DemoStep): Promise<boolean> => {
     turn++;
     try {
-      const words = await client.take(step);
+      const words = await by.take(step);
       if (step.kind === 'recall') missing = lostFacts(step.expected, words);
+      return true;
     } catch (error) {
       say(`\nTurn ${turn} failed: ${describe(error)}`);
       return false;
     }
+  };
+  for (const step of steps) if (!(await take(client, step))) return false;
+  const conversation = rows.at(-1)?.headers.get('x-spillway-conversation') ?? '';
+  if (simulator !== null) {
+    say(`\nA new conversation with ${UNKNOWN_MODEL}, whose window Spillway does not know:`);
+    const stranger = new DemoClient(`${spillway.url}/v1`, apiKey, UNKNOWN_MODEL, show);
+    for (const step of shortSteps(windowTokens)) if (!(await take(stranger, step))) return false;
   }
   say(`\n${totals(rows, turn, performance.now() - startedAt)}`);
   say(`\nWithout Spillway the same client gets, for the same history:\n  ${await withoutSpillway(client)}`);
-  await showGraphs();
+  await showGraph(conversation);
   say(
     missing.length === 0
       ? '\nEvery fact planted at the beginning was in what the model read at the end.'
@@ -113,21 +142,21 @@ async function withoutSpillway(client: DemoClient): Promise<string> {
   }
 }
 
-async function showGraphs(): Promise<void> {
-  for (const { id, head } of await api('/conversations', z.object({ id: z.string(), head: z.string() }))) {
-    const nodes = await api(`/conversations/${id}/nodes?limit=1000`, graphNode);
-    say(`\nThe conversation as Spillway keeps it, ${id}:\n${graphText(nodes, head)}`);
-  }
+async function showGraph(id: string): Promise<void> {
+  const { head } = await api(`/conversations/${id}`, z.object({ head: z.string() }));
+  const { data } = await api(`/conversations/${id}/nodes?limit=1000`, z.object({ data: z.array(graphNode) }));
+  say(`\nThe first conversation as Spillway keeps it, ${id}:\n${graphText(data, head)}`);
 }
 
-/** The `data` of a resource of Spillway's own API. */
-async function api<T>(path: string, item: z.ZodType<T>): Promise<readonly T[]> {
+/** A resource of Spillway's own API. */
+async function api<T>(path: string, form: z.ZodType<T>): Promise<T> {
   const response = await fetch(`${spillway.url}/spillway/v1${path}`);
-  return z.object({ data: z.array(item) }).parse(await response.json()).data;
+  return form.parse(await response.json());
 }
 
 function describe(error: unknown): string {
-  if (error instanceof APIError) return `HTTP ${error.status ?? '?'} ${error.code ?? ''}: ${error.message}`;
+  // The SDK's message begins with the status, where there is one.
+  if (error instanceof APIError) return error.status === undefined ? error.message : `HTTP ${error.message}`;
   return error instanceof Error ? error.message : String(error);
 }
 

@@ -144,18 +144,22 @@ function writtenValue(
 function unknownNames(known: readonly SettingHelp[], env: Written, flags: Written): readonly Problem[] {
   const names = known.map((setting) => setting.name);
   const flagNames = known.flatMap((setting) => setting.flag ?? []);
-  const unknown = (name: string, dashes: string, among: readonly string[]): readonly Problem[] =>
-    among.includes(name)
-      ? []
-      : [{ name: dashes + name, reason: `is no setting; did you mean ${dashes}${nearest(name, among)}?` }];
   return [
     ...Object.entries(env)
       .filter(([name, value]) => name.startsWith('SPILLWAY_') && value !== undefined && !isServiceLink(name, value))
-      .flatMap(([name]) => unknown(name, '', names)),
+      .filter(([name]) => !names.includes(name))
+      .map(([name]) => ({ name, reason: `is no setting; did you mean ${nearest(name, names)}?` })),
     ...Object.entries(flags)
       .filter(([, value]) => value !== undefined)
-      .flatMap(([name]) => unknown(name, '--', flagNames)),
+      .filter(([name]) => !flagNames.includes(name))
+      .map(([name]) => ({ name: `--${name}`, reason: whyNoFlag(name, names, flagNames) })),
   ];
+}
+
+function whyNoFlag(name: string, names: readonly string[], flagNames: readonly string[]): string {
+  const variable = `SPILLWAY_${name.toUpperCase().replaceAll('-', '_')}`;
+  if (names.includes(variable)) return `is no flag, which others on this machine could read; set ${variable} instead`;
+  return `is no flag; did you mean --${nearest(name, flagNames)}? spillway serve --help lists all`;
 }
 
 /** Kubernetes puts these into every container beside a Service named `spillway`; nobody set them. */

@@ -16,6 +16,7 @@ import { createNodeServer } from './http/node-server.js';
 import { createNodeSink } from './http/node-sink.js';
 import { MemoryLedger } from './ledger/memory.js';
 import { openSqliteLedger } from './ledger/sqlite.js';
+import { listenFailure } from './listen-failure.js';
 import { serverSecret } from './server-secret.js';
 import { createCounterLoader } from './tokens/counter.js';
 import { readPackedRanks } from './tokens/node-ranks.js';
@@ -43,7 +44,8 @@ export interface StartOptions {
 
 /** Starts a proxy on Node. Rejects with `SpillwayError` if the data folder, the store or the address does not serve. */
 export async function startSpillway(config: Config, options: StartOptions = {}): Promise<Spillway> {
-  const log = pino({ level: config.logLevel, base: null }, options.logTo ?? process.stdout);
+  const formatters = { level: (label: string) => ({ level: label }) };
+  const log = pino({ level: config.logLevel, base: null, formatters }, options.logTo ?? process.stdout);
   const reportDefect = (defect: Defect): void => log.error(defect, 'defect');
   const adminToken = config.adminToken ?? (config.loopback ? null : randomBytes(24).toString('base64url'));
   const secret = await secretFor(config);
@@ -85,6 +87,7 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
     isStopping: () => stopping,
     now: () => performance.now(),
     reportDefect,
+    reportRefusal: (refusal) => log.info(refusal, 'refused'),
   });
   const server = createNodeServer(app, reportDefect);
   const requestsEnded = watchRequests(server);
@@ -113,24 +116,25 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
 
 async function secretFor(config: Config): Promise<string> {
   if (config.tenantSecret !== null) return config.tenantSecret;
-  // Nothing outlives the process there, so neither need its secret.
-  return config.store === 'memory' ? randomBytes(32).toString('base64url') : serverSecret(config.dataDir);
+  // Where nothing outlives the process, its secret need not either.
+  const outlives = config.store !== 'memory' && config.mode !== 'no-store';
+  return outlives ? serverSecret(config.dataDir) : randomBytes(32).toString('base64url');
 }
 
 async function openLedger(config: Config): Promise<Ledger & Directory> {
   if (config.store === 'memory' || config.mode === 'no-store') return new MemoryLedger(Date.now);
   const file = join(config.dataDir, 'spillway.db');
-  return openSqliteLedger({ file, durability: config.sqliteSync, busyTimeoutMs: BUSY_TIMEOUT_MS, clock: Date.now });
+  const options = { file, durability: config.sqliteSync, busyTimeoutMs: BUSY_TIMEOUT_MS, clock: Date.now };
+  return openSqliteLedger(options).catch((error: unknown) => {
+    if (!(error instanceof SpillwayError && error.field === 'file')) throw error;
+    throw new SpillwayError(error.code, `SPILLWAY_DATA_DIR: ${error.message}`, 'SPILLWAY_DATA_DIR', error);
+  });
 }
 
 function listen(server: Server, { host, port }: Config): Promise<void> {
   return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      const reason =
-        error.code === 'EADDRINUSE'
-          ? 'is in use: is Spillway running already?'
-          : `cannot be listened on (${error.code ?? 'unknown'})`;
-      reject(new SpillwayError('invalid_setting', `SPILLWAY_PORT: ${host}:${port} ${reason}`, 'SPILLWAY_PORT', error));
+    server.once('error', (error) => {
+      reject(listenFailure(error, { host, port, hostSetting: 'SPILLWAY_HOST', portSetting: 'SPILLWAY_PORT' }));
     });
     server.listen(port, host, resolve);
   });

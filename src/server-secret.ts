@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { SpillwayError } from './core/errors.js';
+import { makePrivateFolder } from './ledger/sqlite-folder.js';
 
 const FILE = 'secret.key';
 const SECRET_BYTES = 32;
@@ -13,7 +14,7 @@ const SECRET_BYTES = 32;
 export async function serverSecret(dataDir: string): Promise<string> {
   const file = join(dataDir, FILE);
   try {
-    await mkdir(dataDir, { recursive: true, mode: 0o700 });
+    makePrivateFolder(dataDir);
     // Exclusive: of two that start at once, the second reads what the first wrote.
     await writeFile(file, randomBytes(SECRET_BYTES).toString('base64url'), { mode: 0o600, flag: 'wx' }).catch(
       ignoreExisting,
@@ -21,13 +22,16 @@ export async function serverSecret(dataDir: string): Promise<string> {
     const secret = (await readFile(file, 'utf8')).trim();
     if (secret.length >= 32) return secret;
   } catch (error) {
-    throw new SpillwayError('store_unavailable', `cannot read or make ${file}`, 'SPILLWAY_DATA_DIR', error);
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown';
+    throw unusable(`cannot read or make ${file} (${code})`, error);
   }
-  throw new SpillwayError(
-    'store_unavailable',
-    `${file} is damaged: it holds no secret of 32 characters or more`,
-    'SPILLWAY_DATA_DIR',
+  throw unusable(
+    `${file} is damaged: it holds no secret of 32 characters or more. Restore it; if you remove it, a new one is made, with which credentials no longer find what they stored`,
   );
+}
+
+function unusable(reason: string, cause?: unknown): SpillwayError {
+  return new SpillwayError('store_unavailable', `SPILLWAY_DATA_DIR: ${reason}`, 'SPILLWAY_DATA_DIR', cause);
 }
 
 function ignoreExisting(error: unknown): void {

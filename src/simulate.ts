@@ -1,8 +1,11 @@
-import { parseArgs } from 'node:util';
+import { readFlags } from './config/flags.js';
+import { nearest } from './config/nearest.js';
 import { SpillwayError } from './core/errors.js';
+import { listenFailure } from './listen-failure.js';
 import { OVERFLOW_FORMS } from './simulator/overflow-forms.js';
 import type { OverflowForm } from './simulator/reply-plan.js';
 import { startSimulator } from './simulator/simulator.js';
+import type { Surroundings } from './surroundings.js';
 import { createCounterLoader } from './tokens/counter.js';
 import { readPackedRanks } from './tokens/node-ranks.js';
 import { parseWindowPatterns } from './upstream/windows.js';
@@ -12,57 +15,63 @@ export const SIMULATE_HELP = `Options of simulate, a server that behaves like an
   --host address       (default 127.0.0.1)
   --port number        (default 8485)
   --windows list       pattern=tokens,… with * for any characters (default *=8000)
-  --overflow name      how larger requests are answered (default openai), one of
-${columns(Object.keys(OVERFLOW_FORMS))}
+  --overflow name      how larger requests are answered (default openai); list prints the names
   --delay milliseconds between two pieces of a streamed reply (default 0)
+
+It takes any key.
 `;
 
-/** Runs `spillway simulate` until `untilStopped` resolves. Resolves to the exit status. */
-export async function simulate(args: readonly string[], untilStopped: () => Promise<void>): Promise<number> {
-  const { values } = parseArgs({
-    args: [...args],
-    options: {
-      host: { type: 'string', default: '127.0.0.1' },
-      port: { type: 'string', default: '8485' },
-      windows: { type: 'string', default: '*=8000' },
-      overflow: { type: 'string', default: 'openai' },
-      delay: { type: 'string', default: '0' },
-    },
-  });
+const DEFAULTS = { host: '127.0.0.1', port: '8485', windows: '*=8000', overflow: 'openai', delay: '0' };
+
+/** Runs `spillway simulate` until it is stopped. Resolves to the exit status. */
+export async function simulate(args: readonly string[], around: Omit<Surroundings, 'env'>): Promise<number> {
+  const values = { ...DEFAULTS, ...knownFlags(args) };
+  if (values.overflow === 'list') {
+    around.say(Object.keys(OVERFLOW_FORMS).join('\n'));
+    return 0;
+  }
+  const { host } = values;
+  const port = wholeNumber('--port', values.port, 65_535);
+  const overflow = overflowForm(values.overflow);
+  const pieceDelayMs = wholeNumber('--delay', values.delay, 60_000);
   const windows = parseWindowPatterns(values.windows, '--windows');
   const simulator = await startSimulator({
     counter: await createCounterLoader(readPackedRanks)('o200k_base'),
-    host: values.host,
-    port: wholeNumber('--port', values.port, 65_535),
+    host,
+    port,
     windows: Object.fromEntries(windows.map(({ pattern, tokens }) => [pattern, tokens])),
-    overflow: overflowForm(values.overflow),
-    delivery: { pieceDelayMs: wholeNumber('--delay', values.delay, 60_000) },
+    overflow,
+    delivery: { pieceDelayMs },
+  }).catch((error: unknown) => {
+    throw listenFailure(error, { host, port, hostSetting: '--host', portSetting: '--port' });
   });
-  process.stderr.write(
-    `A provider simulator, not a provider, listens on ${simulator.url}/v1 with windows ${values.windows}\n`,
-  );
-  await untilStopped();
+  around.note(`A provider simulator, not a provider, listens on ${simulator.url}/v1 with windows ${values.windows}`);
+  await around.untilStopped();
   await simulator.close();
   return 0;
+}
+
+function knownFlags(args: readonly string[]): Readonly<Record<string, string>> {
+  const known = Object.keys(DEFAULTS);
+  const flags = readFlags(args, known);
+  const unknown = Object.keys(flags).find((name) => !known.includes(name));
+  if (unknown === undefined) return flags;
+  throw new SpillwayError(
+    'invalid_setting',
+    `--${unknown}: is no flag; did you mean --${nearest(unknown, known)}? spillway simulate --help lists all`,
+    `--${unknown}`,
+  );
 }
 
 function overflowForm(name: string): OverflowForm {
   const form = Object.hasOwn(OVERFLOW_FORMS, name) ? OVERFLOW_FORMS[name] : undefined;
   if (form !== undefined) return form;
-  const known = Object.keys(OVERFLOW_FORMS).join(', ');
+  const guess = nearest(name, Object.keys(OVERFLOW_FORMS));
   throw new SpillwayError(
     'invalid_setting',
-    `--overflow: must be one of ${known} (got ${JSON.stringify(name)})`,
+    `--overflow: ${JSON.stringify(name)} is no name; did you mean ${guess}? --overflow list prints all`,
     '--overflow',
   );
-}
-
-/** Names in lines of a terminal's width, below the text of their option. */
-function columns(names: readonly string[]): string {
-  return names
-    .join(' ')
-    .replace(/(.{1,56})(?: |$)/g, '                       $1\n')
-    .trimEnd();
 }
 
 function wholeNumber(name: string, text: string, max: number): number {

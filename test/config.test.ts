@@ -231,7 +231,13 @@ describe('a bad setting is named with its reason and its value', () => {
 
   it('nor is a flag for a secret, which others could see', () => {
     expect(complaint({}, { 'admin-token': 'value-of-it-long-enough' }).lines).toEqual([
-      expect.stringMatching(/^--admin-token: is no setting; did you mean --[a-z-]+\?$/),
+      '--admin-token: is no flag, which others on this machine could read; set SPILLWAY_ADMIN_TOKEN instead',
+    ]);
+  });
+
+  it('nor is a flag that is nearly one, which is named with where all are listed', () => {
+    expect(complaint({}, { prot: '1' }).lines).toEqual([
+      '--prot: is no flag; did you mean --port? spillway serve --help lists all',
     ]);
   });
 });

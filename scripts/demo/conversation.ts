@@ -58,6 +58,12 @@ export function demoSteps(turns: number): readonly DemoStep[] {
   ];
 }
 
+/** Long messages, so that a window is full after a few. */
+export function shortSteps(windowTokens: number): readonly DemoStep[] {
+  const words = Math.floor(windowTokens / 4);
+  return Array.from({ length: 4 }, (_, index) => ({ kind: 'chat', text: sentence(`long ${index}`, words) }));
+}
+
 /** The content of any file a demo tool reads: plain text, the same for the same path. */
 export function fileContent(path: string): string {
   return sentence(path, 220);

@@ -11,16 +11,16 @@ export const graphNode = z.object({
 type GraphNode = z.output<typeof graphNode>;
 
 /**
- * A conversation's graph as text: runs of nodes in one line each, indented under the place where they branch off, with
- * HEAD and what each summary covers.
+ * A conversation's graph as text: runs of nodes in one line each, indented under the place where they branch off (a reply
+ * was regenerated there), with HEAD and what each summary covers.
  */
 export function graphText(nodes: readonly GraphNode[], head: string): string {
   const children = new Map<string, GraphNode[]>();
   for (const node of nodes.filter((candidate) => candidate.metadata.covers_ids === undefined)) {
     children.set(node.predecessor, [...(children.get(node.predecessor) ?? []), node]);
   }
-  const lines: string[] = [];
-  const walk = (from: GraphNode, depth: number): void => {
+  const lines = ['● a run of messages   ◎ a summary, beside what it stands for   ◀ where the conversation goes on'];
+  const walk = (from: GraphNode, depth: number, name = ''): void => {
     const run = [from];
     let next = children.get(from.id) ?? [];
     while (next.length === 1 && next[0] !== undefined) {
@@ -30,9 +30,11 @@ export function graphText(nodes: readonly GraphNode[], head: string): string {
     const last = run.at(-1) ?? from;
     const mark = last.id === head ? '  ◀ HEAD' : '';
     lines.push(
-      `${'  '.repeat(depth)}● ${run.length} messages  ${short(from.id)} … ${short(last.id)} (${last.role})${mark}`,
+      `${'  '.repeat(depth)}● ${run.length} messages  ${short(from.id)} … ${short(last.id)} (${last.role})${name}${mark}`,
     );
-    for (const child of next) walk(child, depth + 1);
+    next.forEach((child, index) =>
+      walk(child, depth + 1, index === 0 ? ', the first reply' : ', the regenerated reply'),
+    );
   };
   for (const first of children.get('ROOT') ?? []) walk(first, 0);
   for (const node of nodes) {

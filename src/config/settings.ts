@@ -113,7 +113,7 @@ export const settings = z.object({
     'ADMIN_TOKEN',
     'token',
     secretText(16),
-    'Opens the API and the page to its holder. Made and printed at the start where it is necessary and not set.',
+    "Opens Spillway's own API to its holder. Made and printed at the start where it is necessary and not set.",
   ),
   dataDir: required('DATA_DIR', 'path', './spillway-data', text, 'Folder of everything that is stored.'),
   store: required(
@@ -161,7 +161,7 @@ export const settings = z.object({
     'compact | observe | no-store',
     'compact',
     choice('compact', 'observe', 'no-store'),
-    'observe records and changes nothing; no-store neither records nor changes.',
+    'observe records and compacts nothing; no-store only forwards.',
   ),
   windows: optional(
     'WINDOWS',
@@ -188,7 +188,7 @@ export const settings = z.object({
     'number',
     '0.8',
     fraction(0.3, 0.95),
-    'Share of the window at which a conversation is compacted.',
+    "Share of the window at which a conversation is compacted: input and reply reserve together. The reserve is the client's own output cap, or else up to a quarter of the window (16,384 tokens at most).",
   ),
   keepTokens: optional(
     'KEEP_TOKENS',

@@ -15,6 +15,14 @@ export interface AppDeps<Bindings extends object> extends ConversationsDeps<Bind
   /** A monotonic clock in milliseconds. */
   readonly now: () => number;
   readonly reportDefect: (defect: Defect) => void;
+  /** Hears of what is refused before the proxy or by the API. Without its path, which may carry what is the client's. */
+  readonly reportRefusal: (refusal: Refusal) => void;
+}
+
+interface Refusal {
+  readonly method: string;
+  readonly status: number;
+  readonly code: string;
 }
 
 /** Every route. What is under an API root goes to the proxy, whatever its method, unread; all else is ours. */
@@ -22,9 +30,11 @@ export function createApp<Bindings extends object>(deps: AppDeps<Bindings>): Hon
   const { platform, access, upstreams, proxy } = deps;
   const app = new Hono<{ Bindings: Bindings }>();
 
-  app.onError((error) => {
+  app.onError((error, c) => {
     const form = errorForm(error);
-    if (!(error instanceof SpillwayError)) deps.reportDefect(defectOf(error));
+    if (error instanceof SpillwayError)
+      deps.reportRefusal({ method: c.req.method, status: form.status, code: error.code });
+    else deps.reportDefect(defectOf(error));
     return errorResponse(form, form.status === 401 ? { 'www-authenticate': 'Bearer' } : {});
   });
 

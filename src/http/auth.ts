@@ -59,9 +59,9 @@ export function checkLoan(caller: Caller, settings: AccessSettings, lendsKey: bo
 export async function checkOperator(caller: Caller, settings: AccessSettings): Promise<void> {
   if (!isSafe(caller.method) && foreignPage(caller, settings) !== null) throw foreign("Spillway's API");
   if (await bearsToken(caller, settings)) return;
-  if (!settings.loopback) throw unauthorized('Spillway listens beyond loopback');
+  if (!settings.loopback) throw unauthorized('Spillway listens beyond loopback', settings);
   checkHost(caller, settings);
-  if (!isDirect(caller)) throw unauthorized('this is not a direct connection from the same machine');
+  if (!isDirect(caller)) throw unauthorized('this is not a direct connection from the same machine', settings);
 }
 
 /** The headers of an operator's request that are a provider's credential: never the admin token. */
@@ -83,8 +83,12 @@ function isSafe(method: string): boolean {
   return method === 'GET' || method === 'HEAD' || method === 'OPTIONS';
 }
 
-function unauthorized(why: string): SpillwayError {
-  const how = `send "authorization: Bearer <admin token>" or "${TOKEN_HEADER}" with the token of SPILLWAY_ADMIN_TOKEN`;
+function unauthorized(why: string, { adminToken }: AccessSettings): SpillwayError {
+  const token =
+    adminToken === null
+      ? 'once SPILLWAY_ADMIN_TOKEN sets it'
+      : 'which was printed at the start unless SPILLWAY_ADMIN_TOKEN sets it';
+  const how = `send the admin token, ${token}, as "authorization: Bearer <token>" or "${TOKEN_HEADER}: <token>"`;
   return new SpillwayError('unauthorized', `Only the operator may use this, and ${why}: ${how}.`, 'authorization');
 }
 

@@ -7,7 +7,14 @@ import { readsOf } from '../core/render.js';
 import type { CompactionReport } from '../proxy/compactor.js';
 import { providerCredential, type AccessSettings } from './auth.js';
 import type { Platform } from './platform.js';
-import { callJson, conversationEntryJson, conversationJson, nodeJson, reportJson } from './serialise.js';
+import {
+  callJson,
+  conversationEntryJson,
+  conversationJson,
+  instructionJson,
+  nodeJson,
+  reportJson,
+} from './serialise.js';
 import { queryNumber, readJson, validate } from './validate.js';
 
 export interface CompactRequest {
@@ -20,7 +27,7 @@ export interface CompactRequest {
 }
 
 export interface ConversationsDeps<Bindings extends object> {
-  readonly ledger: Pick<Ledger, 'conversation' | 'nodes' | 'node' | 'call' | 'spine' | 'moveHead'>;
+  readonly ledger: Pick<Ledger, 'conversation' | 'nodes' | 'node' | 'call' | 'instruction' | 'spine' | 'moveHead'>;
   readonly directory: Directory;
   /** Rejects with `no_credential`, `node_not_found`; every other end is a report (SPEC 5.10). */
   readonly compact: (conversation: Conversation, request: CompactRequest) => Promise<CompactionReport>;
@@ -84,6 +91,14 @@ export function conversations<Bindings extends object>(
     const call = await ledger.call(conversation, c.req.param('call'));
     if (call === null) throw new SpillwayError('not_found', 'There is no such call in this conversation.', 'call');
     return c.json(callJson(call, await readsOfCall(conversation, call)));
+  });
+
+  app.get('/:id/instructions/:digest', async (c) => {
+    validate(noQuery, c.req.query());
+    const instruction = await ledger.instruction(await find(c.req.param('id')), c.req.param('digest'));
+    if (instruction === null)
+      throw new SpillwayError('not_found', 'There is no such instruction in this conversation.', 'digest');
+    return c.json(instructionJson(instruction));
   });
 
   app.post('/:id/head', async (c) => {

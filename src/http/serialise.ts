@@ -1,5 +1,5 @@
 import { isSummary, type Node } from '../core/node.js';
-import type { Call, Conversation, ConversationEntry } from '../core/ports.js';
+import type { Call, Conversation, ConversationEntry, Instruction } from '../core/ports.js';
 import type { CompactionReport } from '../proxy/compactor.js';
 import type { ModelKnowledge } from '../proxy/model-windows.js';
 
@@ -39,6 +39,11 @@ export function nodeJson(node: Node) {
     tokenizer: node.tokenizer,
     created_at: node.createdAt,
   };
+}
+
+/** A leading system or developer message by the digest that manifests name it with; `content` is the wire message. */
+export function instructionJson({ digest, content }: Instruction) {
+  return { digest, content: parsedOrText(content) };
 }
 
 /** `reads`: ids of every node whose content entered the prompt (SPEC 2.5). */

@@ -6,13 +6,25 @@ const LIMIT_BYTES = 64 * 1024;
 
 /** Checks what a client sent against a schema. Throws `invalid_request` that names the first field at fault and why. */
 export function validate<T>(schema: z.ZodType<T>, given: unknown): T {
-  const read = schema.safeParse(given);
+  const read = schema.safeParse(given, { reportInput: true });
   if (read.success) return read.data;
-  const issue = read.error.issues[0];
-  const unknown = issue?.code === 'unrecognized_keys' ? issue.keys[0] : undefined;
-  const field = unknown ?? (issue?.path.join('.') || null);
-  const reason = unknown === undefined ? (issue?.message ?? 'invalid') : 'there is no such field';
-  throw new SpillwayError('invalid_request', `${field ?? 'body'}: ${reason}`, field);
+  const { field, reason } = faultOf(read.error.issues[0]);
+  throw new SpillwayError('invalid_request', `${field ?? 'The body'} ${reason}`, field);
+}
+
+function faultOf(issue: z.core.$ZodIssue | undefined): { readonly field: string | null; readonly reason: string } {
+  if (issue?.code === 'unrecognized_keys') {
+    return { field: issue.keys[0] ?? null, reason: 'is no field of this request' };
+  }
+  return { field: issue?.path.join('.') || null, reason: issue === undefined ? 'is invalid' : reasonOf(issue) };
+}
+
+function reasonOf(issue: z.core.$ZodIssue): string {
+  if (issue.code === 'too_small') return 'must not be empty';
+  if (issue.code === 'too_big') return `must have at most ${issue.maximum} characters`;
+  if (issue.code !== 'invalid_type') return issue.message;
+  if (issue.input === undefined) return 'is missing';
+  return issue.expected === 'object' ? 'must be a JSON object' : `must be a ${issue.expected}`;
 }
 
 /** The JSON of a small body; an absent or empty one is `{}`. Throws `body_too_large`, `invalid_json`. */

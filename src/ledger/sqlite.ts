@@ -1,10 +1,11 @@
-import { chmodSync, closeSync, existsSync, mkdirSync, openSync } from 'node:fs';
+import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SpillwayError } from '../core/errors.js';
 import type { Clock, Directory, Ledger } from '../core/ports.js';
 import type { SqlValue } from './sql-database.js';
 import { SqlLedger } from './sql-ledger.js';
 import { sqliteDatabase, storeUnavailable, type SqliteHandle } from './sqlite-database.js';
+import { makePrivateFolder } from './sqlite-folder.js';
 
 export interface SqliteOptions {
   /** Path of the data file; it and a missing folder are made, for this user alone. */
@@ -19,11 +20,15 @@ export interface SqliteOptions {
   readonly clock: Clock;
 }
 
+/** By the codes of both packages. */
+const DAMAGED = /SQLITE_(?:NOTADB|CORRUPT)|ERR_SQLITE_ERROR (?:26|11)\b/;
+const DAMAGED_ADVICE = 'It is damaged or no database: restore it, or move it away and a new one is made.';
+
 /** Opens a file; `SqliteHandle` is what both of Node's SQLite packages fit. */
 export type OpenSqlite = (file: string) => SqliteHandle;
 
 /**
- * The ledger in a SQLite file in WAL mode (SPEC 2.4). Rejects with `store_unavailable`, naming the file, if it cannot be
+ * The ledger in a SQLite file in WAL mode (SPEC 2.4). Rejects with `store_unavailable` of the field `file` if that cannot be
  * used: locked, no database, newer than this program. `close` folds the log back into the file. `sqlite` is the package
  * to use; by default better-sqlite3, or else Node's own.
  */
@@ -42,8 +47,8 @@ export async function openSqliteLedger(options: SqliteOptions, sqlite?: OpenSqli
     const { message } = storeUnavailable(error);
     throw new SpillwayError(
       'store_unavailable',
-      `The data file ${options.file} cannot be used. ${message}`,
-      null,
+      `The data file ${options.file} cannot be used. ${message}${DAMAGED.test(message) ? ` ${DAMAGED_ADVICE}` : ''}`,
+      'file',
       error,
     );
   }
@@ -63,7 +68,7 @@ function openLedger(handle: SqliteHandle, options: SqliteOptions): Ledger & Dire
 
 /** Before SQLite opens it: it gives the log files the permissions of the data file. */
 function makePrivate(file: string): void {
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 });
+  makePrivateFolder(dirname(file));
   closeSync(openSync(file, 'a', 0o600));
   for (const path of [file, `${file}-wal`, `${file}-shm`]) if (existsSync(path)) chmodSync(path, 0o600);
 }

@@ -75,10 +75,11 @@ export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: S
   if (dispatch === null) return pass(turn, first, answer, judged, sink, log, deps);
   await recordRefused();
   if (answer.kind === 'stream') await answer.reader.stop();
-  const tokens = estimateView(dispatch.view, await turn.measure.ruler());
+  const ruler = await turn.measure.ruler();
+  const estimate = (of: Dispatch) => ({ tokens: estimateView(of.view, ruler), kind: 'estimate' }) as const;
   const second = attempt(
     turn,
-    { dispatch, action: 'reactive', before: prepared.before, after: { tokens, kind: 'estimate' }, report },
+    { dispatch, action: 'reactive', before: estimate(prepared.dispatch), after: estimate(dispatch), report },
     deps,
   );
   const again = await ask(turn, second, deps);

@@ -93,5 +93,8 @@ function unsupported(coding: string): SpillwayError {
 }
 
 function tooLarge(limitBytes: number, what: string): SpillwayError {
-  return new SpillwayError('body_too_large', `${what} is larger than the limit of ${limitBytes} bytes`);
+  return new SpillwayError(
+    'body_too_large',
+    `${what} is larger than the limit of ${limitBytes} bytes (SPILLWAY_BODY_LIMIT)`,
+  );
 }

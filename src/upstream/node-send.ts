@@ -125,6 +125,8 @@ function describe(error: Error, host: string, timeoutMs: number, answered: boole
   if (code === 'UND_ERR_HEADERS_TIMEOUT' || code === 'UND_ERR_BODY_TIMEOUT') {
     return new SpillwayError('upstream_timeout', `${host} sent nothing for ${timeoutMs} ms`, null, error);
   }
-  const what = answered ? `${host} broke its response off` : `no response from ${host}`;
-  return new SpillwayError('upstream_unreachable', `${what} (${code})`, null, error);
+  const what = answered
+    ? `${host} broke its response off (${code})`
+    : `no response from ${host} (${code}): check SPILLWAY_UPSTREAM_URL, or its entry in SPILLWAY_UPSTREAMS`;
+  return new SpillwayError('upstream_unreachable', what, null, error);
 }

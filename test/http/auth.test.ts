@@ -231,6 +231,9 @@ describe('over real HTTP', () => {
       });
     }
     expect(app.proxied).toEqual([]);
+    expect(app.refusals).toEqual(
+      Array.from({ length: 3 }, () => ({ method: 'GET', status: 403, code: 'forbidden_host' })),
+    );
   });
 
   it('an API bound beyond loopback gets 401 without the token and 200 with it; /v1 needs none', async () => {
@@ -238,6 +241,7 @@ describe('over real HTTP', () => {
     const refusal = await app.send(list);
     expect(refusal).toMatchObject({ status: 401, headers: { 'www-authenticate': 'Bearer' } });
     expect(JSON.parse(refusal.text)).toMatchObject({ error: { type: 'authentication_error', code: 'unauthorized' } });
+    expect(refusal.text).toContain('which was printed at the start unless SPILLWAY_ADMIN_TOKEN sets it');
     expect(refusal.text).not.toContain(token);
     expect(await app.send(list, { headers: bearer(token) })).toMatchObject({
       status: 200,

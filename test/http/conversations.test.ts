@@ -93,7 +93,7 @@ async function openTurn(conversation: ConversationKey): Promise<void> {
     chain,
     node: (index) =>
       node(chain[index] ?? '', chain[index - 1] ?? ROOT, index === 1 ? 'llm' : 'user', contents[index] ?? ''),
-    instructions: [],
+    instructions: [{ digest: 'digest-of-system', content: '{"role":"system","content":"Be brief."}' }],
     advanceHead: true,
     model: 'model-a',
     tokenizer: null,
@@ -156,13 +156,13 @@ describe('GET /conversations', () => {
   });
 
   it.each([
-    ['limit=0', 'limit', 'limit: must be a whole number from 1 to 200'],
-    ['limit=201', 'limit', 'limit: must be a whole number from 1 to 200'],
-    ['limit=ten', 'limit', 'limit: must be a whole number from 1 to 200'],
-    ['limit=1e1', 'limit', 'limit: must be a whole number from 1 to 200'],
-    ['limit=', 'limit', 'limit: must be a whole number from 1 to 200'],
-    ['before=-1', 'before', 'before: must be a whole number from 0 to 9007199254740991'],
-    ['befor=1', 'befor', 'befor: there is no such field'],
+    ['limit=0', 'limit', 'limit must be a whole number from 1 to 200'],
+    ['limit=201', 'limit', 'limit must be a whole number from 1 to 200'],
+    ['limit=ten', 'limit', 'limit must be a whole number from 1 to 200'],
+    ['limit=1e1', 'limit', 'limit must be a whole number from 1 to 200'],
+    ['limit=', 'limit', 'limit must be a whole number from 1 to 200'],
+    ['before=-1', 'before', 'before must be a whole number from 0 to 9007199254740991'],
+    ['befor=1', 'befor', 'befor is no field of this request'],
   ])('names field and reason of ?%s', async (query, field, message) => {
     expect(await app.json(`${root}?${query}`)).toEqual({
       status: 400,
@@ -293,6 +293,23 @@ describe('GET /conversations/{id}/calls/{call}', () => {
   });
 });
 
+describe('GET /conversations/{id}/instructions/{digest}', () => {
+  it('is the leading message that a manifest names by its digest, SPEC 1.5', async () => {
+    expect(await app.json(`${base}/instructions/digest-of-system`)).toEqual({
+      status: 200,
+      body: { digest: 'digest-of-system', content: { role: 'system', content: 'Be brief.' } },
+    });
+  });
+
+  it('is 404 for an unknown digest or conversation', async () => {
+    expect(await app.json(`${base}/instructions/other`)).toEqual({ status: 404, body: refusal('not_found', 'digest') });
+    expect(await app.json(`${root}/c_unknown/instructions/digest-of-system`)).toEqual({
+      status: 404,
+      body: refusal('conversation_not_found', 'id'),
+    });
+  });
+});
+
 describe('POST /conversations/{id}/head', () => {
   it('moves HEAD and answers the conversation, SPEC 8.1', async () => {
     expect(await post(`${base}/head`, { to: first, expected_head: third })).toMatchObject({
@@ -322,17 +339,17 @@ describe('POST /conversations/{id}/head', () => {
   });
 
   it.each([
-    ['{}', 'to'],
-    ['{"to": ""}', 'to'],
-    ['{"to": 5}', 'to'],
-    [`{"to": "${first}", "expected_head": 5}`, 'expected_head'],
-    [`{"to": "${first}", "force": true}`, 'force'],
-    ['[]', null],
-    ['null', null],
-  ])('names the field at fault in %s', async (body, field) => {
+    ['{}', 'to', 'to is missing'],
+    ['{"to": ""}', 'to', 'to must not be empty'],
+    ['{"to": 5}', 'to', 'to must be a string'],
+    [`{"to": "${first}", "expected_head": 5}`, 'expected_head', 'expected_head must be a string'],
+    [`{"to": "${first}", "force": true}`, 'force', 'force is no field of this request'],
+    ['[]', null, 'The body must be a JSON object'],
+    ['null', null, 'The body must be a JSON object'],
+  ])('names the field at fault in %s', async (body, field, message) => {
     expect(await post(`${base}/head`, body)).toEqual({
       status: 400,
-      body: refusal('invalid_request', field, expect.stringMatching(new RegExp(`^${field ?? 'body'}: .`))),
+      body: refusal('invalid_request', field, message),
     });
     expect(await app.json(base)).toMatchObject({ body: { head: third } });
   });

@@ -38,6 +38,7 @@ export async function startApp(overrides: Partial<AppDeps<HttpBindings>> = {}) {
   let time = 1000;
   const ledger = new MemoryLedger(() => (time += 1));
   const defects: Defect[] = [];
+  const refusals: unknown[] = [];
   const proxied: Proxied[] = [];
   const reportDefect = (defect: Defect): void => void defects.push(defect);
   const app = createApp<HttpBindings>({
@@ -71,6 +72,7 @@ export async function startApp(overrides: Partial<AppDeps<HttpBindings>> = {}) {
     isStopping: () => false,
     now: () => performance.now(),
     reportDefect,
+    reportRefusal: (refusal) => void refusals.push(refusal),
     ...overrides,
   });
   const server = createNodeServer(app, reportDefect);
@@ -81,6 +83,7 @@ export async function startApp(overrides: Partial<AppDeps<HttpBindings>> = {}) {
     /** The app's clock, in milliseconds. */
     now: () => time,
     defects,
+    refusals,
     proxied,
     send: (path: string, sent: Sent = {}) => send(port, path, sent),
     async json(path: string, sent: Sent = {}) {

@@ -113,7 +113,7 @@ describe('a SQLite data file', () => {
   it('that is no database is refused, naming it', async () => {
     mkdirSync(join(folder, 'data'));
     writeFileSync(file, 'this is no database at all '.repeat(100));
-    await expect(open()).rejects.toEqual(unavailable(/ledger\.db cannot be used.*SQLITE_NOTADB/));
+    await expect(open()).rejects.toEqual(unavailable(/ledger\.db cannot be used.*SQLITE_NOTADB.*move it away/));
   });
 
   it('that cannot be made is refused, naming it', async () => {

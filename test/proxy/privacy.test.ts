@@ -212,7 +212,7 @@ describe('a log line', () => {
     await expect.poll(() => pair.logs.length).toBe(1);
     expect(pair.logs[0]).toMatchObject({
       msg: 'request',
-      level: 30,
+      level: 'info',
       method: 'POST',
       route: 'chat-completions',
       model: 'any',
@@ -230,6 +230,20 @@ describe('a log line', () => {
       inputTokens: pair.simulator.chatRequests()[0]?.promptTokens,
       durationMs: expect.any(Number),
       overheadMs: expect.any(Number),
+    });
+  });
+
+  it('says of a request that no route takes its method, status and code alone', async () => {
+    const pair = await startPair();
+    await fetch(`${pair.spillway.url}/secret-path?secret=query`);
+    await expect.poll(() => pair.logs.length).toBe(1);
+    expect(pair.logs[0]).toEqual({
+      level: 'info',
+      time: expect.any(Number),
+      method: 'GET',
+      status: 404,
+      code: 'not_found',
+      msg: 'refused',
     });
   });
 });

@@ -1,5 +1,4 @@
-import { describe, expect, it, vi } from 'vitest';
-import { simulate as runCommand, SIMULATE_HELP } from '../../src/simulate.js';
+import { describe, expect, it } from 'vitest';
 import { OVERFLOW_FORMS } from '../../src/simulator/overflow-forms.js';
 import { replayedOverflow } from '../../src/simulator/replayed-overflow.js';
 import { overflow } from '../core/overflow/evidence.js';
@@ -82,36 +81,5 @@ describe('an overflow form', () => {
       expect(Buffer.from(await response.arrayBuffer())).toEqual(Buffer.of(0x7b, 0xff));
     }
     expect((await ask()).status).toBe(200);
-  });
-});
-
-describe('spillway simulate --overflow', () => {
-  it('answers in the form that is named', async () => {
-    const said = vi.spyOn(process.stderr, 'write').mockReturnValue(true);
-    let stop = (): void => undefined;
-    const stopped = new Promise<void>((resolve) => (stop = resolve));
-    const args = ['--port', '0', '--windows', 'm=50', '--overflow', 'gemini'];
-    const ended = runCommand(args, () => stopped);
-    const url = await vi.waitFor(() => {
-      const found = /http:\S+/.exec(String(said.mock.calls[0]?.[0]))?.[0];
-      if (found === undefined) throw new Error('not yet');
-      return found;
-    });
-    const response = await fetch(`${url}/chat/completions`, {
-      method: 'POST',
-      headers: { authorization: 'Bearer sk-of-a-test' },
-      body: JSON.stringify({ model: 'm', messages: body.messages }),
-    });
-    expect(await response.text()).toMatch(/^\[\{"error":\{"code":400,"message":"The input token count \(\d+\) exceeds/);
-    stop();
-    expect(await ended).toBe(0);
-  });
-
-  it('refuses a name that is none, and lists all in its help', async () => {
-    const stopped = (): Promise<void> => Promise.resolve();
-    await expect(runCommand(['--overflow', 'constructor'], stopped)).rejects.toThrow(
-      /^--overflow: must be one of openai, /,
-    );
-    for (const name of Object.keys(OVERFLOW_FORMS)) expect(SIMULATE_HELP.split(/\s+/)).toContain(name);
   });
 });

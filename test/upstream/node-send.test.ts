@@ -416,7 +416,7 @@ describe('createNodeSend', () => {
     await expect(sender()(`http://user:word@127.0.0.1:${port}/v1?key=secret`)).rejects.toMatchObject({
       name: 'SpillwayError',
       code: 'upstream_unreachable',
-      message: `no response from 127.0.0.1:${port} (ECONNREFUSED)`,
+      message: `no response from 127.0.0.1:${port} (ECONNREFUSED): check SPILLWAY_UPSTREAM_URL, or its entry in SPILLWAY_UPSTREAMS`,
     });
   });
 
