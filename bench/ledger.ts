@@ -64,6 +64,7 @@ async function takeTurn(ledger: Ledger, chain: readonly string[]): Promise<void>
   await ledger.closeTurn({
     conversation,
     call: callOf(head, reply.id),
+    reduction: null,
     replies: [reply],
     advanceHead: true,
     counts: new Map(),
@@ -113,7 +114,7 @@ function callOf(head: string, reply: string): Call {
     model: 'bench',
     upstream: 'http://127.0.0.1/v1',
     action: 'none',
-    manifest: { version: 1, head, summary: null, pinned: [], omitted: [], instructions: [] },
+    manifest: { version: 1, head, summary: null, pinned: [], omitted: [], instructions: [], reduction: null },
     replies: [reply],
     outcome: 'complete',
     status: 200,

@@ -9,6 +9,7 @@ import type { CompactConversationRequest } from './proxy/compact-conversation.js
 import { createCompactSpine } from './proxy/compact-spine.js';
 import { createCompactor } from './proxy/compactor.js';
 import type { CompactionReport } from './proxy/compactor.js';
+import { createInvocations } from './proxy/invocations.js';
 import { createLearnedWindows } from './proxy/learned-windows.js';
 import { createModelWindows } from './proxy/model-windows.js';
 import type { ModelWindows } from './proxy/model-windows.js';
@@ -16,6 +17,7 @@ import { createProxy } from './proxy/proxy.js';
 import type { ProxyDeps } from './proxy/proxy.js';
 import { createRecordCall } from './proxy/record-call.js';
 import type { RecordCallDeps } from './proxy/record-call.js';
+import { createReducer } from './proxy/reduce.js';
 import type { Proxy, UpstreamRoute } from './proxy/request.js';
 import { createRunningTurns } from './proxy/running-turns.js';
 import { tenantOf } from './proxy/tenant.js';
@@ -73,24 +75,30 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
   const { belief } = windows;
   const loadCounter = (model: string): Promise<TokenCounter> => ports.loadCounter(encodingFor(model));
   const running = createRunningTurns();
-  const compactor = createCompactor({
-    ledger,
-    clock,
-    uniqueId,
-    purse: { calls: config.purseCalls, durationMs: config.purseMs },
-  });
+  const compactor = createCompactor({ ledger, clock, uniqueId });
+  const purse = { calls: config.purseCalls, durationMs: config.purseMs };
   const { summaryModel, keepTokens, minGain: minimumGain, trigger, summaryKey, summaryPolicy: policy } = config;
   const settings = { summaryModel, keepTokens, minimumGain, trigger };
   const compactSpine = createCompactSpine({ compactor, send, hash, settings, summaryKey, belief });
+  const reducer = createReducer({
+    invocations: createInvocations(hash, JSON.stringify([summaryModel, config.resultStrategy])),
+    compactSpine,
+    strategy: config.resultStrategy,
+    policies: { agingTurns: config.agingTurns, spillTokens: config.spillTokens },
+    uniqueId,
+  });
   const proxy = createProxy({
     mode: config.mode,
     storeFailure: config.storeFailure,
     policy,
     trigger,
+    purse,
     readsCommands: config.mode === 'compact',
     ledger,
     running,
     compactSpine,
+    reducer,
+    keepAliveMs: config.keepAliveSeconds * 1000,
     windows,
     dialects,
     hash,
@@ -122,6 +130,8 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
         dialects,
         policy,
         summaryKey,
+        clock,
+        purse,
         route,
         belief,
         loadCounter,

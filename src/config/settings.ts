@@ -217,6 +217,25 @@ export const settings = z.object({
     'Model that writes summaries; the model of the request by default.',
   ),
   summaryKey: secret('SUMMARY_KEY', 'key', secretText(1), 'Credential for summaries; that of the request by default.'),
+  resultStrategy: required(
+    'RESULT_STRATEGY',
+    'summarise | mask',
+    'summarise',
+    choice('summarise', 'mask'),
+    'How old tool results are shortened inside a tool loop that outgrows the window: by the model, or to one line without asking it.',
+  ),
+  agingTurns: optional(
+    'AGING_TURNS',
+    'whole number',
+    wholeNumber(1, 1e6),
+    "Tool results older than so many turns are sent as one line. Moves the provider's prompt cache with every turn.",
+  ),
+  spillTokens: optional(
+    'SPILL_TOKENS',
+    'whole number',
+    wholeNumber(100, 1e9),
+    'Longer tool results are sent as their head, a pointer and their tail; the whole stays in the ledger.',
+  ),
   purseCalls: required(
     'PURSE_CALLS',
     'whole number',
@@ -230,6 +249,13 @@ export const settings = z.object({
     '60',
     wholeNumber(1, 3600),
     'Longest time spent on summaries for one request.',
+  ),
+  keepAliveSeconds: required(
+    'KEEP_ALIVE_SECONDS',
+    'whole number',
+    '5',
+    wholeNumber(0, 3600),
+    'How long a streaming client waits for a summary before it gets a sign of life, and between two; 0 sends none.',
   ),
   bodyLimit: required(
     'BODY_LIMIT',

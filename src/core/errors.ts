@@ -14,6 +14,7 @@ export type ErrorCode =
   | 'turn_in_progress'
   | 'head_moved'
   | 'no_credential'
+  | 'context_length_exceeded'
   | 'store_unavailable'
   | 'upstream_unreachable'
   | 'upstream_timeout'

@@ -1,6 +1,6 @@
 import type { Message } from './message.js';
 import type { TokenCounter } from './ports.js';
-import type { View } from './render.js';
+import type { Entry, View } from './render.js';
 
 /** Tokens that prime the reply. */
 const PRIMING_TOKENS = 3;
@@ -31,7 +31,20 @@ export interface Ruler {
 
 /** Local estimate of exactly what is dispatched when a view is sent. */
 export function estimateView(view: View, ruler: Ruler): number {
-  const messages = [...view.pinned, ...view.tail].reduce((sum, index) => sum + ruler.tokensAt(index), 0);
+  const pinned = view.pinned.reduce((sum, index) => sum + ruler.tokensAt(index), 0);
+  const tail = view.tail.reduce((sum, entry) => sum + entryTokens(entry, ruler), 0);
   const summary = view.summary === null ? 0 : ruler.summaryTokens(view.summary.content);
-  return ruler.fixedTokens + summary + messages + PRIMING_TOKENS;
+  return ruler.fixedTokens + summary + pinned + tail + PRIMING_TOKENS;
+}
+
+/** Tokens of one entry of a view, as sent. */
+export function entryTokens(entry: Entry, ruler: Ruler): number {
+  switch (entry.kind) {
+    case 'message':
+      return ruler.tokensAt(entry.index);
+    case 'reduced':
+      return ruler.tokensAt(entry.index) - entry.results.reduce((sum, result) => sum + result.savedTokens, 0);
+    case 'checkpoint':
+      return entry.checkpoint.tokens;
+  }
 }

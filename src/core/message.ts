@@ -54,6 +54,11 @@ export function isTypedUserMessage(message: Message): boolean {
   return message.role === 'user' && message.results.length === 0 && (message.text !== '' || message.media.length > 0);
 }
 
+/** True if nothing of it but text would be lost by telling it in other words. */
+export function isTextOnly(message: Message): boolean {
+  return message.media.length === 0;
+}
+
 /** Tokens as a provider reported them. Null is "not reported", which is never the same as zero (SPEC 9.4). */
 export interface Usage {
   /** All input tokens, cached ones included. */

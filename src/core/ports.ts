@@ -50,14 +50,18 @@ export interface Conversation extends NewConversation {
 }
 
 /**
- * A summary as a view needs it. Ids name whole prefixes (SPEC 1.4), so its segment lies on a spine exactly if `last`
- * stands there with `count - 1` nodes between it and `first`.
+ * A contiguous run of a spine. Ids name whole prefixes (SPEC 1.4), so it lies on a spine exactly if `last` stands there with
+ * `count - 1` nodes before it of which the first is `first`.
  */
-export interface Summary {
-  readonly id: string;
+export interface Segment {
   readonly first: string;
   readonly last: string;
   readonly count: number;
+}
+
+/** A summary as a view needs it, with the segment that it stands for. */
+export interface Summary extends Segment {
+  readonly id: string;
   /** Marker line included: the stored content. */
   readonly content: string;
   readonly tokens: number | null;
@@ -65,8 +69,8 @@ export interface Summary {
 }
 
 /**
- * A leading system or developer message: it belongs to the request, not to the chain, and is stored once by its digest
- * (SPEC 1.5).
+ * A text that belongs to requests, not to the chain, and is stored once by its digest: a leading system or developer message
+ * (SPEC 1.5), or a reduction (SPEC 4.6).
  */
 export interface Instruction {
   readonly digest: string;
@@ -136,6 +140,8 @@ export interface Manifest {
   readonly omitted: readonly string[];
   /** Digests of the leading instructions. */
   readonly instructions: readonly string[];
+  /** Digest of the view's request-local reduction as JSON, stored once like an instruction; null if there was none. */
+  readonly reduction: string | null;
 }
 
 /** One upstream request made for a client (SPEC 2.5). What it read follows from its manifest: see `readsOf`. */
@@ -170,6 +176,8 @@ export interface CloseTurn {
   readonly conversation: ConversationKey;
   /** Null when Spillway answered by itself, so that no upstream request was made. */
   readonly call: Call | null;
+  /** What `call.manifest.reduction` names; null where it names nothing. */
+  readonly reduction: Instruction | null;
   /** One per choice; each follows the request's last node. */
   readonly replies: readonly NewNode[];
   /** HEAD moves to the first reply if that extends HEAD and the outcome is `complete` (SPEC 2.3, 8.2). */

@@ -1,16 +1,16 @@
-import type { Summary, SummaryPolicy } from './ports.js';
+import type { Segment, Summary, SummaryPolicy } from './ports.js';
 
 /**
- * The place of a summary's segment on a spine, as indices `[from, to)`, or null if it does not lie wholly on it. An id
+ * The place of a segment on a spine, as indices `[from, to)`, or null if it does not lie wholly on it. An id
  * names a whole prefix (SPEC 1.4), so its two ends at the right distance prove every id between them.
  */
 export function segmentOn(
   spine: readonly string[],
-  summary: Summary,
+  segment: Segment,
 ): { readonly from: number; readonly to: number } | null {
-  const last = spine.indexOf(summary.last);
-  const from = last - summary.count + 1;
-  if (last < 0 || from < 0 || spine[from] !== summary.first) return null;
+  const last = spine.indexOf(segment.last);
+  const from = last - segment.count + 1;
+  if (last < 0 || from < 0 || spine[from] !== segment.first) return null;
   return { from, to: last + 1 };
 }
 

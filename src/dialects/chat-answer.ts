@@ -1,4 +1,5 @@
 import type { ErrorForm } from './dialect.js';
+import { isJsonObject } from './json-value.js';
 
 /**
  * A reply of Spillway's own in the shape of an ordinary completion, whole or as a finished stream. No model was asked,
@@ -29,6 +30,30 @@ export function answerBody(
   };
   const opening = chunk({ role: 'assistant', content: '', refusal: null }, null);
   return `${opening}${chunk({ content: text }, null)}${chunk({}, 'stop')}data: [DONE]\n\n`;
+}
+
+/** A chunk that says nothing: with a role and an empty text, since some clients lose track over an empty delta. */
+export function keepAlive(reply: { readonly model: string; readonly id: string; readonly createdAt: number }): string {
+  const created = Math.floor(reply.createdAt / 1000);
+  const choices = [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }];
+  const chunk = { id: `chatcmpl-${reply.id}`, object: 'chat.completion.chunk', created, model: reply.model, choices };
+  return `data: ${JSON.stringify(chunk)}\n\n`;
+}
+
+/** One event, whatever lines the body has; what is no JSON becomes the message of an error. */
+export function streamError(body: string): string {
+  return `data: ${JSON.stringify(parsedError(body))}\n\ndata: [DONE]\n\n`;
+}
+
+function parsedError(body: string): unknown {
+  try {
+    const value: unknown = JSON.parse(body);
+    return isJsonObject(value) && 'error' in value
+      ? value
+      : { error: { message: body, type: 'upstream_error', param: null, code: null } };
+  } catch {
+    return { error: { message: body, type: 'upstream_error', param: null, code: null } };
+  }
 }
 
 /** An error in OpenAI's envelope. */

@@ -1,3 +1,4 @@
+import { readChatMessage } from './chat-message.js';
 import { summaryMessage } from './chat-summary.js';
 import type { WireItem } from './dialect.js';
 import { elementSpans, memberSpans, type Span } from './json-spans.js';
@@ -43,6 +44,8 @@ function writeItems(kept: readonly string[], items: readonly WireItem[], alterna
 
 function writeItem(kept: readonly string[], item: WireItem): string {
   switch (item.kind) {
+    case 'reduced':
+      return reducedResult(writeItem(kept, item.item), item.results);
     case 'kept': {
       const message = kept[item.index];
       if (message === undefined) throw new RangeError(`the request has no message ${item.index}`);
@@ -53,6 +56,15 @@ function writeItem(kept: readonly string[], item: WireItem): string {
     case 'summary':
       return JSON.stringify(summaryMessage(item.content).source);
   }
+}
+
+/** A tool message with the text that its call id has in `results`; its other members keep their characters. */
+function reducedResult(message: string, results: ReadonlyMap<string, string>): string {
+  const members = memberSpans(message);
+  const content = members.get('content');
+  const text = readChatMessage(JSON.parse(message))?.results.flatMap(({ callId }) => results.get(callId) ?? [])[0];
+  if (content === undefined || text === undefined) return message;
+  return applyEdits(message, [{ ...content, text: JSON.stringify(text) }]);
 }
 
 /**

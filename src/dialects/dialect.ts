@@ -25,12 +25,17 @@ export interface ReadRequest {
 
 /**
  * One entry of a message list to be sent. `kept` is an index into the request's own list (instructions first, then
- * messages); `stored` is a wire message from the ledger (SPEC 1.6); `summary` is a summary node's content (SPEC 4.4).
+ * messages); `stored` is a wire message from the ledger (SPEC 1.6); `summary` is the content of a summary or a checkpoint
+ * (SPEC 4.4, 7.4); `reduced` is one of the first two with other text in some tool results, by call id (SPEC 7.3).
  */
 export type WireItem =
+  | WireMessage
+  | { readonly kind: 'summary'; readonly content: string }
+  | { readonly kind: 'reduced'; readonly item: WireMessage; readonly results: ReadonlyMap<string, string> };
+
+export type WireMessage =
   | { readonly kind: 'kept'; readonly index: number }
-  | { readonly kind: 'stored'; readonly source: unknown }
-  | { readonly kind: 'summary'; readonly content: string };
+  | { readonly kind: 'stored'; readonly source: unknown };
 
 /** One reply, folded from a stream or read whole. */
 export interface Reply {
@@ -98,6 +103,8 @@ export interface Dialect {
   readReply(body: unknown): Reply | null;
   /** The message a summary is sent as (SPEC 4.4); also what is counted. The same content gives the same message. */
   summaryMessage(content: string): Message;
+  /** A message with other text in some of its tool results; call ids, error marks and media stay (SPEC 7.3). */
+  withResults(message: Message, results: ReadonlyMap<string, string>): Message;
   /** The body of a summary request: no tools, not streamed, not stored, the least reasoning (SPEC 5.6). */
   summaryBody(call: SummaryCall, upstreamHost: string): string;
   /** Whether a stop reason is the dialect's normal stop. */
@@ -107,6 +114,10 @@ export interface Dialect {
     text: string,
     reply: { readonly model: string; readonly stream: boolean; readonly id: string; readonly createdAt: number },
   ): string;
+  /** An event that a waiting client counts as life and ignores as content (SPEC 6.6). */
+  keepAlive(reply: { readonly model: string; readonly id: string; readonly createdAt: number }): string;
+  /** An error body as an event of a stream that has begun, and the stream's end. */
+  streamError(body: string): string;
   /** Reads a wire message that the ledger stored. */
   readMessage(source: unknown): Message | null;
   errorBody(form: ErrorForm): string;

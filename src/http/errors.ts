@@ -17,6 +17,7 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   turn_in_progress: 409,
   head_moved: 409,
   no_credential: 409,
+  context_length_exceeded: 400,
   store_unavailable: 503,
   upstream_unreachable: 502,
   upstream_timeout: 504,

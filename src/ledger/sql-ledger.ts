@@ -121,6 +121,7 @@ export class SqlLedger implements Ledger, Directory {
       entry = { ...entry, usedAt: this.#clock() };
       if (call !== null && head !== null) {
         entry = { ...entry, calls: entry.calls + 1 };
+        if (turn.reduction !== null) this.#store.storeInstructions(entry.id, [turn.reduction]);
         this.#store.insertCall(call, { seq: entry.calls, depth: head.depth });
       }
       if (turn.tokenizer !== null) {

@@ -31,6 +31,7 @@ const callSchema = z.strictObject({
     pinned: z.array(z.string()),
     omitted: z.array(z.string()),
     instructions: z.array(z.string()),
+    reduction: z.string().nullable(),
   }),
   replies: z.array(z.string()),
   outcome: z.enum(['complete', 'cancelled', 'failed']),

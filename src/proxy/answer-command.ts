@@ -1,13 +1,15 @@
 import { estimateView } from '../core/estimate.js';
 import type { Hash, UniqueId, Clock } from '../core/ports.js';
 import { render } from '../core/render.js';
+import { NO_REDUCTION } from '../core/request/reduction.js';
 import { compactAnswer } from './command.js';
 import { spineOfTurn } from './compact-spine.js';
 import type { CompactSpine } from './compact-spine.js';
+import { signsOfLife } from './keep-alive.js';
+import type { PatientSink } from './keep-alive.js';
 import { limitsWithoutWindow } from './prepare.js';
 import type { RequestLog } from './request-log.js';
 import { infoHeaders } from './response-info.js';
-import type { Sink } from './sink.js';
 import type { Sign } from './tenant.js';
 import { replyNode } from './turn-nodes.js';
 import type { Turn } from './turn.js';
@@ -28,20 +30,24 @@ export interface AnswerCommandDeps {
 export async function answerCompact(
   turn: Turn,
   userWish: string | null,
-  sink: Sink,
+  sink: PatientSink,
   log: RequestLog,
   deps: AnswerCommandDeps,
 ): Promise<void> {
   const { active } = turn.opened;
   const estimate = estimateView(render(turn.spine, active), await turn.measure.ruler());
   const limits = turn.limits ?? limitsWithoutWindow(turn, estimate);
-  const report = await deps.compactSpine.run(spineOfTurn(turn), {
-    active,
-    trigger: 'manual',
-    aim: 'window',
-    limits,
-    userWish,
-  });
+  const report = await sink.waitFor(
+    deps.compactSpine.run(spineOfTurn(turn), {
+      active,
+      reduction: NO_REDUCTION,
+      trigger: 'manual',
+      aim: 'window',
+      limits,
+      userWish,
+    }),
+    signsOfLife(turn, deps),
+  );
 
   const command = turn.spine.at(-1)?.id ?? '';
   const text = compactAnswer(report, command, deps.sign);
@@ -52,6 +58,7 @@ export async function answerCompact(
   const replies = messages.map((message) => replyNode(deps.hash, command, message, { command: true, counter: null }));
   const { head } = await turn.writer.close({
     call: null,
+    reduction: null,
     replies,
     counts: turn.measure.freshCounts(),
     tokenizer: turn.measure.tokenizer(),
@@ -68,6 +75,7 @@ export async function answerCompact(
       prepared: {
         before: figure(report.tokensBefore ?? estimate),
         after: figure(report.tokensAfter ?? report.tokensBefore ?? estimate),
+        replaced: 0,
       },
       overflow: null,
       limitTokens: null,

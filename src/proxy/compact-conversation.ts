@@ -1,12 +1,14 @@
 import { reserveTokens } from '../core/budget.js';
+import { createPurse } from '../core/compaction/purse.js';
 import { SpillwayError } from '../core/errors.js';
 import { estimateView, messageTokens } from '../core/estimate.js';
 import type { Ruler } from '../core/estimate.js';
 import { isCommand } from '../core/node.js';
 import type { Node } from '../core/node.js';
-import type { Call, Conversation, Instruction, Ledger, SummaryPolicy, TokenCounter } from '../core/ports.js';
+import type { Call, Clock, Conversation, Instruction, Ledger, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import { render } from '../core/render.js';
 import type { SpineNode } from '../core/render.js';
+import { NO_REDUCTION } from '../core/request/reduction.js';
 import type { WindowScope } from '../core/windows.js';
 import type { Dialect, DialectName } from '../dialects/dialect.js';
 import type { CompactSpine } from './compact-spine.js';
@@ -30,6 +32,8 @@ export interface CompactConversationDeps {
   readonly dialects: ReadonlyMap<DialectName, Dialect>;
   readonly policy: SummaryPolicy | 'auto';
   readonly summaryKey: string | null;
+  readonly clock: Clock;
+  readonly purse: { readonly calls: number; readonly durationMs: number };
   /** The configured upstream with this base URL; null if it is configured no more. */
   route(baseUrl: string): UpstreamRoute | null;
   belief(scope: WindowScope, model: string): Promise<ModelBelief>;
@@ -87,10 +91,12 @@ export async function compactConversation(
       headers: request.credential,
       ruler: () => Promise.resolve(ruler),
       counter: () => Promise.resolve(counter),
+      purse: createPurse(deps.purse, deps.clock),
       closed: new AbortController().signal,
     },
     {
       active,
+      reduction: NO_REDUCTION,
       trigger: 'manual',
       aim: 'window',
       limits:

@@ -1,9 +1,11 @@
 import type { Limits } from '../core/budget.js';
 import type { CompactionInput } from '../core/compaction/compact.js';
+import type { Purse } from '../core/compaction/purse.js';
 import type { Ruler } from '../core/estimate.js';
 import type { Trigger } from '../core/node.js';
-import type { ConversationKey, Hash, Summary, SummaryPolicy, TokenCounter } from '../core/ports.js';
+import type { ConversationKey, Hash, Summarizer, Summary, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
+import type { Reduction } from '../core/request/reduction.js';
 import type { WindowScope } from '../core/windows.js';
 import type { Dialect } from '../dialects/dialect.js';
 import { requestHeaders } from '../upstream/headers.js';
@@ -27,6 +29,7 @@ export interface SpineToCompact {
   readonly headers: Readonly<Record<string, string>>;
   readonly ruler: () => Promise<Ruler>;
   readonly counter: () => Promise<TokenCounter>;
+  readonly purse: Purse;
   /** Aborted when nobody waits for the outcome any more. */
   readonly closed: AbortSignal;
 }
@@ -34,6 +37,8 @@ export interface SpineToCompact {
 export interface CompactRequest {
   /** The summary that stands in the view to be compacted, or null. */
   readonly active: Summary | null;
+  /** What that view substitutes beside it (SPEC 5.2). */
+  readonly reduction: Reduction;
   readonly trigger: Trigger;
   readonly aim: CompactionInput['aim'];
   readonly limits: Limits;
@@ -43,6 +48,11 @@ export interface CompactRequest {
 export interface CompactSpine {
   /** Rejects only when `closed` aborts; the compaction itself goes on then (SPEC 5.6). */
   run(spine: SpineToCompact, request: CompactRequest): Promise<CompactionReport>;
+  /** The model that summarises for a spine, and its window. */
+  summarizer(
+    spine: SpineToCompact,
+    limits: Limits,
+  ): Promise<{ readonly ask: Summarizer; readonly windowTokens: number }>;
   /** What a latch holds for: model, window and settings (SPEC 5.11). */
   latchScope(model: string, windowTokens: number | null): string;
 }
@@ -66,16 +76,21 @@ export interface CompactSpineDeps {
 
 export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
   const { settings } = deps;
+  const modelFor = (subject: SpineToCompact): string => settings.summaryModel ?? subject.model;
+  const summarizer: CompactSpine['summarizer'] = async (subject, limits) => {
+    const model = modelFor(subject);
+    const scope = { tenant: subject.conversation.tenant, upstream: subject.upstream.baseUrl };
+    const ownWindow = settings.summaryModel === null ? null : (await deps.belief(scope, model)).windowTokens;
+    return { ask: summarizerFor(subject, model, deps), windowTokens: ownWindow ?? limits.windowTokens };
+  };
   return {
+    summarizer,
     async run(subject, request) {
-      const model = settings.summaryModel ?? subject.model;
-      const scope = { tenant: subject.conversation.tenant, upstream: subject.upstream.baseUrl };
-      const [ruler, counter, belief] = await Promise.all([
+      const [ruler, counter, { ask, windowTokens }] = await Promise.all([
         subject.ruler(),
         subject.counter(),
-        deps.belief(scope, model),
+        summarizer(subject, request.limits),
       ]);
-      const ownWindow = settings.summaryModel === null ? null : belief.windowTokens;
       const job = {
         conversation: subject.conversation,
         policy: subject.policy,
@@ -83,18 +98,20 @@ export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
         input: {
           spine: subject.spine,
           active: request.active,
+          reduction: request.reduction,
           ruler,
           limits: request.limits,
           aim: request.aim,
           keepTokensSetting: settings.keepTokens,
           minimumGain: settings.minimumGain,
           userWish: request.userWish,
-          summariserWindowTokens: ownWindow ?? request.limits.windowTokens,
-          summaryMessage: subject.dialect.summaryMessage,
+          summariserWindowTokens: windowTokens,
+          forms: subject.dialect,
         },
         counter,
-        summarizer: summarizerFor(subject, model, deps),
-        model,
+        summarizer: ask,
+        purse: subject.purse,
+        model: modelFor(subject),
       };
       return untilClosed(deps.compactor.run(job), subject.closed);
     },
@@ -113,6 +130,7 @@ export function spineOfTurn(turn: Turn): SpineToCompact {
     headers: turn.request.headers,
     ruler: turn.measure.ruler,
     counter: turn.measure.counter,
+    purse: turn.purse,
     closed: turn.closed,
   };
 }

@@ -1,6 +1,6 @@
 import { compact } from '../core/compaction/compact.js';
 import type { CompactionInput, CompactionResult } from '../core/compaction/compact.js';
-import { createPurse } from '../core/compaction/purse.js';
+import type { Purse } from '../core/compaction/purse.js';
 import { SUMMARY_NAME, ROOT } from '../core/node.js';
 import type { NewNode, SummaryMetadata, Trigger } from '../core/node.js';
 import type {
@@ -36,6 +36,7 @@ export interface CompactionJob {
   readonly input: CompactionInput;
   readonly counter: TokenCounter;
   readonly summarizer: Summarizer;
+  readonly purse: Purse;
   readonly model: string;
 }
 
@@ -53,7 +54,6 @@ export interface CompactorDeps {
   readonly ledger: Ledger;
   readonly clock: Clock;
   readonly uniqueId: UniqueId;
-  readonly purse: { readonly calls: number; readonly durationMs: number };
 }
 
 /** A compaction under way, and the end of the spine it was begun for. */
@@ -91,7 +91,8 @@ function concerns(job: CompactionJob, other: Running, report: CompactionReport):
 
 async function runOne(job: CompactionJob, deps: CompactorDeps): Promise<CompactionReport> {
   const startedAt = deps.clock();
-  const purse = createPurse(deps.purse, deps.clock);
+  const { purse } = job;
+  const callsBefore = purse.callsMade;
   const report = (
     part: Pick<CompactionReport, 'outcome' | 'reason'> & Partial<CompactionReport>,
   ): CompactionReport => ({
@@ -100,10 +101,14 @@ async function runOne(job: CompactionJob, deps: CompactorDeps): Promise<Compacti
     tokensAfter: null,
     summary: null,
     ...part,
-    calls: purse.callsMade,
+    calls: purse.callsMade - callsBefore,
     durationMs: deps.clock() - startedAt,
   });
   try {
+    const meanwhile = await committedMeanwhile(job, deps.ledger);
+    if (meanwhile !== null) {
+      return report({ outcome: 'compacted', reason: 'compacted', coveredCount: meanwhile.count, summary: meanwhile });
+    }
     const result = await compact(job.input, {
       ask: (request) => job.summarizer(request, AbortSignal.timeout(Math.max(1, purse.remainingMs()))),
       purse,
@@ -135,6 +140,14 @@ async function runOne(job: CompactionJob, deps: CompactorDeps): Promise<Compacti
   } catch (error) {
     return report({ outcome: 'failed', reason: isTimeout(error) ? 'purse_empty' : 'store_unavailable' });
   }
+}
+
+/** A summary that was committed since the job's view was frozen: what another request paid for serves this one too (SPEC 5.11). */
+async function committedMeanwhile(job: CompactionJob, ledger: Ledger): Promise<Summary | null> {
+  const head = job.input.spine.at(-1)?.id;
+  if (head === undefined) return null;
+  const { active } = await ledger.spine(job.conversation, head, job.policy);
+  return active?.id === job.input.active?.id ? null : active;
 }
 
 type Candidate = Extract<CompactionResult, { kind: 'candidate' }>;

@@ -1,14 +1,15 @@
 import { budgetShare, calibrationOf, reserveTokens } from '../core/budget.js';
 import type { Limits } from '../core/budget.js';
 import { CANONICAL_VERSION, chainIds, rootDigest } from '../core/canonical.js';
+import { createPurse } from '../core/compaction/purse.js';
 import { SpillwayError } from '../core/errors.js';
 import type { Message } from '../core/message.js';
 import { isCommand } from '../core/node.js';
 import type { Node } from '../core/node.js';
-import type { Hash, Ledger, NewConversation, Spine, SummaryPolicy, TokenCounter } from '../core/ports.js';
+import type { Clock, Hash, Ledger, NewConversation, Spine, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
 import type { WindowScope } from '../core/windows.js';
-import type { Dialect, ReadRequest, WireItem } from '../dialects/dialect.js';
+import type { Dialect, ReadRequest, WireMessage } from '../dialects/dialect.js';
 import { byteBound } from '../tokens/byte-bound.js';
 import { readCompactCommand, taggedCommands } from './command.js';
 import { identify, namedId, policyFor, sessionOf } from './identify.js';
@@ -38,6 +39,8 @@ export interface OpenTurnDeps {
   readonly hash: Hash;
   readonly sign: Sign;
   readonly policy: SummaryPolicy | 'auto';
+  readonly clock: Clock;
+  readonly purse: { readonly calls: number; readonly durationMs: number };
   /** Share of the window below which nothing has to be counted. */
   readonly trigger: number;
   /** Whether `/compact` is a command here; where nothing is ever rewritten it is text like any other. */
@@ -51,7 +54,7 @@ interface Placed {
   readonly conversation: NewConversation;
   readonly messages: readonly Message[];
   readonly chain: readonly string[];
-  readonly wire: readonly WireItem[];
+  readonly wire: readonly WireMessage[];
   /** Ids of commands that the ledger already told of. */
   readonly commands: ReadonlySet<string>;
 }
@@ -101,6 +104,8 @@ export async function openTurn(incoming: Incoming, deps: OpenTurnDeps): Promise<
     wire: placed.wire,
     thin: options.append,
     instructionDigests: instructions.map((instruction) => instruction.digest),
+    hash: deps.hash,
+    purse: createPurse(deps.purse, deps.clock),
     opened,
     belief,
     limits: limitsOf(belief, read, calibrationOf(opened.match)),
@@ -171,7 +176,7 @@ async function placeThin(incoming: Incoming, policy: SummaryPolicy, deps: OpenTu
     },
     messages: [...earlier, ...read.messages],
     chain: [...nodes.map((node) => node.id), ...chainIds(deps.hash, nodes.at(-1)?.id ?? root, read.messages)],
-    wire: [...sources.map((source): WireItem => ({ kind: 'stored', source })), ...keptItems(read)],
+    wire: [...sources.map((source): WireMessage => ({ kind: 'stored', source })), ...keptItems(read)],
     commands: new Set(nodes.filter(isCommand).map((node) => node.id)),
   };
 }
@@ -212,7 +217,7 @@ function withoutUnanswered(
   return ids.every((id, index) => id === nodes[before.length + index]?.id) ? before : nodes;
 }
 
-function keptItems(read: ReadRequest): readonly WireItem[] {
+function keptItems(read: ReadRequest): readonly WireMessage[] {
   return read.messages.map((_, index) => ({ kind: 'kept', index: read.instructions.length + index }));
 }
 

@@ -2,16 +2,23 @@ import { assumedWindow, budgetShare, calibrationOf, latchGrowthTokens, reserveTo
 import type { Limits } from '../core/budget.js';
 import { estimateView } from '../core/estimate.js';
 import { isTypedUserMessage } from '../core/message.js';
-import type { Mark } from '../core/ports.js';
+import type { Mark, Summary } from '../core/ports.js';
 import { spineOfTurn } from './compact-spine.js';
 import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
 import { dispatchOf } from './dispatch.js';
 import type { Dispatch } from './dispatch.js';
+import { limitTokens, refusalOf } from './reduce.js';
+import type { Reducer } from './reduce.js';
 import type { Turn } from './turn.js';
 
-/** What Spillway did to a request before it left. */
-export type Action = 'none' | 'auto' | 'reactive' | 'manual';
+/** What Spillway did to a request before it left: SPEC 5 for the first two, 7.3 and 7.4 for the last two. */
+type Action = 'auto' | 'reactive' | 'tool-results' | 'checkpoint';
+
+/** The actions in the order done, as headers and records name them; `none` when nothing was. */
+export function actionText(actions: readonly Action[]): string {
+  return actions.length === 0 ? 'none' : actions.join(', ');
+}
 
 /** A count of tokens and how it was come by: never mixed without the label (SPEC 9.4). */
 export interface TokenFigure {
@@ -21,7 +28,8 @@ export interface TokenFigure {
 
 export interface Prepared {
   readonly dispatch: Dispatch;
-  readonly action: Action;
+  /** See `actionText`. */
+  readonly action: string;
   /** Of the view before anything was done, and of what is dispatched; null where nothing had to be known. */
   readonly before: TokenFigure | null;
   readonly after: TokenFigure | null;
@@ -29,53 +37,95 @@ export interface Prepared {
   readonly report: CompactionReport | null;
 }
 
-export interface PrepareSettings {
+export interface PrepareDeps {
+  readonly compactSpine: CompactSpine;
+  readonly reducer: Reducer;
   /** Share of the window at which a turn compacts first (SPEC 5). */
   readonly trigger: number;
 }
 
 /**
- * The request as it should leave, SPEC 5 and 5.1: rendered, and compacted first where the budget has reached the trigger
- * and the request ends in a typed user message, or where an overflow came too late to be retried (SPEC 6.3). While the
- * bytes fit, nothing is counted (SPEC 7.9).
+ * The request as it should leave. Rendered with what its tool loop substitutes already (SPEC 7.6). Compacted first where the budget
+ * has reached the trigger and the request ends in a typed user message (SPEC 5), where it is past its limit (SPEC 7.3), or where an
+ * overflow came too late to be retried (SPEC 6.3). Then reduced, for this request only, if it is past its limit still (SPEC 7). While
+ * the bytes fit, nothing is counted (SPEC 7.9). Rejects with `context_length_exceeded` where it cannot fit (SPEC 7.7).
  */
-export async function prepare(turn: Turn, compactSpine: CompactSpine, settings: PrepareSettings): Promise<Prepared> {
-  const { active } = turn.opened;
-  const dispatch = dispatchOf(turn, active);
-  const late = turn.opened.marks.find((mark) => mark.kind === 'overflowed' && mark.scope === (active?.id ?? ''));
-  const overflowed = late !== undefined;
-  if (!overflowed && (turn.limits === null || !startsTurn(turn))) return unchanged(dispatch, boundOf(turn, dispatch));
-
+export async function prepare(turn: Turn, deps: PrepareDeps): Promise<Prepared> {
+  const { active, marks } = turn.opened;
+  const reduction = await deps.reducer.current(turn);
+  const dispatch = dispatchOf(turn, active, reduction);
+  const late = marks.find((mark) => mark.kind === 'overflowed' && mark.scope === (active?.id ?? ''));
   const bound = boundOf(turn, dispatch);
-  if (
-    !overflowed &&
-    bound !== null &&
-    turn.limits !== null &&
-    budgetShare(bound.tokens, turn.limits) < settings.trigger
-  ) {
-    return unchanged(dispatch, bound);
+  const fits = (tokens: number, limits: Limits): boolean =>
+    tokens <= limitTokens(limits) && (!startsTurn(turn) || budgetShare(tokens, limits) < deps.trigger);
+  if (late === undefined) {
+    if (turn.limits === null || (bound !== null && fits(bound.tokens, turn.limits))) return unchanged(dispatch, bound);
   }
+
   const tokens = estimateView(dispatch.view, await turn.measure.ruler());
   const before: TokenFigure = { tokens, kind: 'estimate' };
   const limits = turn.limits ?? limitsWithoutWindow(turn, tokens);
-  if (!overflowed && budgetShare(tokens, limits) < settings.trigger) return unchanged(dispatch, before);
-  const scope = compactSpine.latchScope(turn.read.model, turn.belief.windowTokens);
-  if (isLatched(marksBehind(turn, late), scope, tokens, limits)) return unchanged(dispatch, before);
+  if (late === undefined && fits(tokens, limits)) return unchanged(dispatch, before);
+  const compacted = await compactFirst(turn, tokens, limits, late, deps);
+  const now = compacted.summary === null ? { dispatch, tokens } : await measured(turn, compacted.summary, deps);
+  const actions: readonly Action[] = compacted.summary === null ? [] : [late === undefined ? 'auto' : 'reactive'];
+  // Without a window nobody knows what would have to fit.
+  if (turn.limits === null || now.tokens <= limitTokens(limits))
+    return { ...prepared(now, actions, before), ...compacted };
 
-  const report = await compactSpine.run(spineOfTurn(turn), {
-    active,
-    trigger: overflowed ? 'reactive' : 'auto',
-    aim: overflowed ? 'window' : { trigger: settings.trigger },
+  const summary = compacted.summary ?? active;
+  const reduced = await deps.reducer.reduce(turn, summary, limits);
+  if (reduced.tokens > limitTokens(limits) && isCertain(turn)) throw await refusalOf(turn, summary, reduced, limits);
+  return { ...prepared(reduced, [...actions, ...reduced.steps], before), ...compacted };
+}
+
+interface Measured {
+  readonly dispatch: Dispatch;
+  readonly tokens: number;
+}
+
+async function measured(turn: Turn, active: Summary, deps: PrepareDeps): Promise<Measured> {
+  const dispatch = dispatchOf(turn, active, await deps.reducer.current(turn));
+  return { dispatch, tokens: estimateView(dispatch.view, await turn.measure.ruler()) };
+}
+
+function prepared(now: Measured, actions: readonly Action[], before: TokenFigure): Omit<Prepared, 'report'> {
+  return {
+    dispatch: now.dispatch,
+    action: actionText(actions),
+    before,
+    after: { tokens: now.tokens, kind: 'estimate' },
+  };
+}
+
+/** Durable compaction of the completed turns, unless it is known not to help here (SPEC 5.11). */
+async function compactFirst(
+  turn: Turn,
+  tokens: number,
+  limits: Limits,
+  late: Mark | undefined,
+  deps: PrepareDeps,
+): Promise<{ readonly report: CompactionReport | null; readonly summary: Summary | null }> {
+  const scope = deps.compactSpine.latchScope(turn.read.model, turn.belief.windowTokens);
+  if (isLatched(marksBehind(turn, late), scope, tokens, limits)) return { report: null, summary: null };
+  const toTrigger = late === undefined && startsTurn(turn);
+  const report = await deps.compactSpine.run(spineOfTurn(turn), {
+    active: turn.opened.active,
+    reduction: await deps.reducer.current(turn),
+    trigger: late === undefined ? 'auto' : 'reactive',
+    aim: toTrigger ? { trigger: deps.trigger } : 'window',
     limits,
     userWish: null,
   });
-  if (report.summary === null) {
-    if (report.outcome !== 'stale') await latch(turn, scope, tokens);
-    return { ...unchanged(dispatch, before), report };
-  }
-  const compacted = dispatchOf(turn, report.summary);
-  const after: TokenFigure = { tokens: estimateView(compacted.view, await turn.measure.ruler()), kind: 'estimate' };
-  return { dispatch: compacted, action: overflowed ? 'reactive' : 'auto', before, after, report };
+  // In the middle of a tool loop a no-op costs nothing, and would hold back the next turn, which makes this one coverable.
+  const saysNothing = report.outcome === 'no_op' && late === undefined && !startsTurn(turn);
+  if (report.summary === null && report.outcome !== 'stale' && !saysNothing) await latch(turn, scope, tokens);
+  return { report, summary: report.summary };
+}
+
+/** What is only believed of a window does not refuse a request: the provider is asked (SPEC 7.7). */
+function isCertain(turn: Turn): boolean {
+  return turn.belief.source === 'configured' || turn.belief.source === 'learned';
 }
 
 /**

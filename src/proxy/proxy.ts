@@ -6,6 +6,8 @@ import { answerCompact } from './answer-command.js';
 import type { AnswerCommandDeps } from './answer-command.js';
 import { readCompactCommand } from './command.js';
 import { namedId } from './identify.js';
+import { createPatientSink } from './keep-alive.js';
+import type { PatientSink } from './keep-alive.js';
 import { openTurn } from './open-turn.js';
 import type { Incoming, OpenTurnDeps } from './open-turn.js';
 import { passThrough } from './pass-through.js';
@@ -34,6 +36,8 @@ export interface ProxyDeps extends OpenTurnDeps, Omit<ServeTurnDeps, 'acts'>, Om
     body: AsyncIterable<Uint8Array> | null,
     contentEncoding: string | null,
   ): Promise<{ readonly original: Uint8Array; readonly decoded: Uint8Array }>;
+  /** Grace before a waiting client gets a sign of life, and the time between two; 0 sends none (SPEC 6.6). */
+  readonly keepAliveMs: number;
   writeLog(fields: LogFields, error: unknown): void;
   /** The status a client is told an error with, and the body in the dialect's form. */
   errorResponse(error: unknown, dialect: Dialect | null): { readonly status: number; readonly body: string };
@@ -41,7 +45,8 @@ export interface ProxyDeps extends OpenTurnDeps, Omit<ServeTurnDeps, 'acts'>, Om
 
 /** The proxy: what it can read becomes a turn, everything else passes through untouched. */
 export function createProxy(deps: ProxyDeps): Proxy {
-  return async (request, sink) => {
+  return async (request, outgoing) => {
+    const sink = createPatientSink(outgoing, deps.keepAliveMs);
     const log = createRequestLog(deps.writeLog, { method: request.method, route: routeOf(request) });
     let opened: Turn | null = null;
     try {
@@ -58,7 +63,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
 async function serve(
   request: ProxyRequest,
-  sink: Sink,
+  sink: PatientSink,
   log: RequestLog,
   deps: ProxyDeps,
   onOpened: (turn: Turn) => void,
@@ -112,7 +117,7 @@ async function serve(
   }
 }
 
-function serveOpened(turn: Turn, sink: Sink, log: RequestLog, deps: ProxyDeps): Promise<void> {
+function serveOpened(turn: Turn, sink: PatientSink, log: RequestLog, deps: ProxyDeps): Promise<void> {
   const command = commandOf(turn.spine.at(-1)?.message, deps);
   if (command !== null) return answerCompact(turn, command.userWish, sink, log, deps);
   return serveTurn(turn, sink, log, { ...deps, acts: deps.mode === 'compact' });

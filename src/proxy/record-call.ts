@@ -80,6 +80,7 @@ async function write(turn: Turn, attempt: Attempt, end: CallEnd, deps: RecordCal
   };
   await turn.writer.close({
     call,
+    reduction: dispatch.reduction,
     replies,
     counts: turn.measure.freshCounts(),
     tokenizer: turn.measure.tokenizer(),

@@ -4,34 +4,53 @@ import { estimateView } from '../core/estimate.js';
 import type { Overflow } from '../core/overflow/verdict.js';
 import { SMALLEST_WINDOW } from '../core/windows.js';
 import { spineOfTurn } from './compact-spine.js';
-import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
 import { dispatchOf } from './dispatch.js';
 import type { Dispatch } from './dispatch.js';
+import { actionText } from './prepare.js';
+import type { PrepareDeps } from './prepare.js';
+import { limitTokens } from './reduce.js';
 import type { Turn } from './turn.js';
+
+export interface Retry {
+  readonly dispatch: Dispatch;
+  readonly action: string;
+  /** Local estimate of what is dispatched. */
+  readonly tokens: number;
+}
 
 /**
  * One recovery from an overflow (SPEC 6.4): the refused view is compacted to the limit that the provider stated, or to one
- * drawn from the refusal itself. `dispatch` is null if there was nothing to compact; then the provider's error stands.
+ * drawn from the refusal itself, and reduced for this request where that does not do. `retry` is null if nothing could be
+ * taken away; then the provider's error stands.
  */
 export async function recover(
   turn: Turn,
   refused: Dispatch,
   overflow: Overflow,
-  compactSpine: CompactSpine,
-): Promise<{ readonly dispatch: Dispatch | null; readonly report: CompactionReport }> {
+  deps: Pick<PrepareDeps, 'compactSpine' | 'reducer'>,
+): Promise<{ readonly retry: Retry | null; readonly report: CompactionReport }> {
   const estimate = estimateView(refused.view, await turn.measure.ruler());
-  const report = await compactSpine.run(spineOfTurn(turn), {
+  const limits = limitsAfter(turn, estimate, overflow);
+  const report = await deps.compactSpine.run(spineOfTurn(turn), {
     active: refused.view.summary,
+    reduction: refused.view.reduction,
     trigger: 'reactive',
     aim: 'window',
-    limits: limitsAfter(turn, estimate, overflow),
+    limits,
     userWish: null,
   });
-  if (report.summary === null) return { dispatch: null, report };
-  const dispatch = dispatchOf(turn, report.summary);
-  const changed = dispatch.view.summary?.id !== refused.view.summary?.id;
-  return { dispatch: changed ? dispatch : null, report };
+  const active = report.summary ?? refused.view.summary;
+  const compacted = dispatchOf(turn, active, refused.view.reduction);
+  const tokens = estimateView(compacted.view, await turn.measure.ruler());
+  const done = report.summary === null ? [] : (['reactive'] as const);
+  if (done.length > 0 && tokens <= limitTokens(limits)) {
+    return { retry: { dispatch: compacted, action: actionText(done), tokens }, report };
+  }
+  const reduced = await deps.reducer.reduce(turn, active, limits);
+  const isSmaller = reduced.tokens < estimate;
+  const action = actionText([...done, ...reduced.steps]);
+  return { retry: isSmaller ? { dispatch: reduced.dispatch, action, tokens: reduced.tokens } : null, report };
 }
 
 /** Limits for this recovery only (SPEC 5.1, 6.5); `estimate` is what was refused, by the local count. */

@@ -7,15 +7,18 @@ import { requestUrl } from '../upstream/request-url.js';
 import type { SendUpstream } from '../upstream/upstream.js';
 import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
-import { dispatchOf } from './dispatch.js';
+import { dispatchOf, replacedIn } from './dispatch.js';
 import type { Dispatch } from './dispatch.js';
 import { exchange } from './exchange.js';
 import type { Answer } from './exchange.js';
+import { signsOfLife } from './keep-alive.js';
+import type { PatientSink } from './keep-alive.js';
 import type { ModelWindows } from './model-windows.js';
 import { prepare } from './prepare.js';
 import type { Prepared } from './prepare.js';
 import type { RecordCall } from './record-call.js';
 import { recover } from './recover.js';
+import type { Reducer } from './reduce.js';
 import { relay } from './relay.js';
 import type { LogFields, RequestLog } from './request-log.js';
 import { infoHeaders } from './response-info.js';
@@ -27,6 +30,7 @@ import type { Turn } from './turn.js';
 export interface ServeTurnDeps {
   readonly send: SendUpstream;
   readonly compactSpine: CompactSpine;
+  readonly reducer: Reducer;
   readonly recordCall: RecordCall;
   readonly windows: Pick<ModelWindows, 'learn' | 'succeeded'>;
   readonly uniqueId: UniqueId;
@@ -51,8 +55,9 @@ export interface Attempt {
  * The life of a turn from its open ledger to the end of its response: prepared, sent, recovered from an overflow at most
  * once (SPEC 6.4), relayed and recorded. Rejects only while nothing was sent to the client.
  */
-export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: ServeTurnDeps): Promise<void> {
-  const prepared = deps.acts ? await prepare(turn, deps.compactSpine, { trigger: deps.trigger }) : asItCame(turn);
+export async function serveTurn(turn: Turn, sink: PatientSink, log: RequestLog, deps: ServeTurnDeps): Promise<void> {
+  const signs = signsOfLife(turn, deps);
+  const prepared = deps.acts ? await sink.waitFor(prepare(turn, deps), signs) : asItCame(turn);
   if (prepared.report !== null) log.add(reportFields(prepared.report));
   const first = attempt(turn, prepared, deps);
   const answer = await ask(turn, first, deps);
@@ -65,23 +70,21 @@ export async function serveTurn(turn: Turn, sink: Sink, log: RequestLog, deps: S
     const relayed = { outcome: 'failed', reply: null, lateError: null } as const;
     return deps.recordCall(turn, first, { relayed, status: answer.response.status, overflow });
   };
-  const recovery = recover(turn, prepared.dispatch, overflow, deps.compactSpine);
+  const recovery = sink.waitFor(recover(turn, prepared.dispatch, overflow, deps), signs);
   // The client may leave while it goes on.
-  const { dispatch, report } = await recovery.catch(async (error: unknown) => {
+  const { retry, report } = await recovery.catch(async (error: unknown) => {
     await recordRefused();
     throw error;
   });
   log.add(reportFields(report));
-  if (dispatch === null) return pass(turn, first, answer, judged, sink, log, deps);
+  if (retry === null) return pass(turn, first, answer, judged, sink, log, deps);
   await recordRefused();
   if (answer.kind === 'stream') await answer.reader.stop();
+  const { dispatch, action } = retry;
   const ruler = await turn.measure.ruler();
   const estimate = (of: Dispatch) => ({ tokens: estimateView(of.view, ruler), kind: 'estimate' }) as const;
-  const second = attempt(
-    turn,
-    { dispatch, action: 'reactive', before: estimate(prepared.dispatch), after: estimate(dispatch), report },
-    deps,
-  );
+  const [before, after] = [estimate(prepared.dispatch), estimate(dispatch)];
+  const second = attempt(turn, { dispatch, action, before, after, report }, deps);
   const again = await ask(turn, second, deps);
   const judgedAgain = { seen: await lookFor(turn, dispatch, again, log, deps), recoveredFrom: overflow.reason };
   return pass(turn, second, again, judgedAgain, sink, log, deps);
@@ -183,7 +186,7 @@ async function pass(
       head,
       call: sent.callId,
       action: prepared.action,
-      prepared,
+      prepared: { ...prepared, replaced: replacedIn(prepared.dispatch) },
       overflow: seen?.overflow.reason ?? judged.recoveredFrom,
       limitTokens: limits === null ? null : inputLimit(limits),
       overheadMs: sent.overheadMs,
@@ -204,6 +207,7 @@ async function pass(
   });
   if (relayed.outcome === 'complete' && relayed.reply !== null) {
     deps.windows.succeeded(turn, seen === null ? relayed.reply.usage : null);
+    if (relayed.reply.messages.every((message) => message.calls.length === 0)) deps.reducer.end(turn);
   }
   log.add({
     status,

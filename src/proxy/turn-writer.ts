@@ -1,8 +1,18 @@
 import type { NewNode } from '../core/node.js';
-import type { Call, ConversationKey, Ledger, Mark, NewConversation, OpenedTurn, OpenTurn } from '../core/ports.js';
+import type {
+  Call,
+  ConversationKey,
+  Instruction,
+  Ledger,
+  Mark,
+  NewConversation,
+  OpenedTurn,
+  OpenTurn,
+} from '../core/ports.js';
 
 export interface TurnEnd {
   readonly call: Call | null;
+  readonly reduction: Instruction | null;
   readonly replies: readonly NewNode[];
   readonly counts: ReadonlyMap<string, number>;
   readonly tokenizer: string | null;

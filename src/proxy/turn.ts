@@ -1,9 +1,10 @@
 import type { Limits } from '../core/budget.js';
+import type { Purse } from '../core/compaction/purse.js';
 import type { Ruler } from '../core/estimate.js';
-import type { NewConversation, OpenedTurn, SummaryPolicy, TokenCounter } from '../core/ports.js';
+import type { Hash, NewConversation, OpenedTurn, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
 import type { WindowSource } from '../core/windows.js';
-import type { Dialect, ReadRequest, WireItem } from '../dialects/dialect.js';
+import type { Dialect, ReadRequest, WireMessage } from '../dialects/dialect.js';
 import type { ProxyRequest } from './request.js';
 import type { SpillwayHeaders } from './spillway-headers.js';
 import type { TurnWriter } from './turn-writer.js';
@@ -38,10 +39,13 @@ export interface Turn {
   /** Every message from the conversation's first to the request's last, with what the ledger knows of it. */
   readonly spine: readonly SpineNode[];
   /** How each spine message is sent: as this request carries it, or from the ledger (SPEC 1.6, 4.3). */
-  readonly wire: readonly WireItem[];
+  readonly wire: readonly WireMessage[];
   /** The ledger supplied a part, so that the request is rewritten even when nothing is substituted. */
   readonly thin: boolean;
   readonly instructionDigests: readonly string[];
+  readonly hash: Hash;
+  /** What everything done for this request may cost together (SPEC 5.6). */
+  readonly purse: Purse;
   readonly opened: OpenedTurn;
   readonly belief: ModelBelief;
   readonly limits: Limits | null;

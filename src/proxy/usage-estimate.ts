@@ -1,6 +1,7 @@
 import { calibrationOf } from '../core/budget.js';
 import { estimateView } from '../core/estimate.js';
 import type { Usage } from '../core/message.js';
+import { tailIndices } from '../core/render.js';
 import type { Dispatch } from './dispatch.js';
 import type { Turn } from './turn.js';
 
@@ -42,7 +43,7 @@ function reportedTokens({ inputTokens, cachedTokens }: Usage): number {
 async function leastTokens(turn: Turn, { view }: Dispatch): Promise<number> {
   const [ruler, counter] = await Promise.all([turn.measure.ruler(), turn.measure.counter()]);
   const json = turn.read.fixedJson.reduce((sum, text) => sum + counter.count(text), 0);
-  const uncertain = [...view.pinned, ...view.tail]
+  const uncertain = [...view.pinned, ...tailIndices(view)]
     .flatMap((index) => turn.spine[index]?.message ?? [])
     .reduce(
       (sum, { reasoning, media }) =>

@@ -1,4 +1,4 @@
-import { isSummaryPrompt } from '../core/compaction/prompt.js';
+import { isSummaryPrompt } from '../core/compaction/headings.js';
 import type { TokenCounter } from '../core/ports.js';
 import type { Answer, Delivery, Refusal } from './answer.js';
 import { eventsAnswer, jsonAnswer, refusalAnswer } from './answer.js';
@@ -13,6 +13,8 @@ import { generate } from './generate.js';
 import type { GeneratedReply } from './generate.js';
 import type { ModelRequest } from './model-request.js';
 import { contextLengthExceeded } from './openai-errors.js';
+import { createPrefixCache } from './prefix-cache.js';
+import type { PrefixHit } from './prefix-cache.js';
 import { chatPromptTokens } from './prompt-tokens.js';
 import type { PromptTokens } from './prompt-tokens.js';
 import { say } from './reply-plan.js';
@@ -49,6 +51,7 @@ export interface ModelOptions {
 export interface Routed {
   readonly kind: 'chat' | 'summary' | 'models' | 'embeddings' | 'other';
   readonly promptTokens: number | null;
+  readonly prefix: PrefixHit | null;
   readonly reply: GeneratedReply | null;
   readonly answer: Answer;
 }
@@ -57,6 +60,7 @@ export interface Routed {
 export function createChatRoute(
   options: ModelOptions,
 ): (body: unknown, serial: number, seconds: number) => Promise<Routed> {
+  const cache = createPrefixCache(options.counter);
   let summaryCalls = 0;
 
   const planFor = async (request: ModelRequest, isSummary: boolean): Promise<ReplyPlan> => {
@@ -90,23 +94,25 @@ export function createChatRoute(
     };
     const spoken = plan.kind === 'overflow' ? overflowReply(plan, tokens, request, options.overflow) : plan;
     if (spoken.kind === 'refusal') return refused(kind, promptTokens, spoken);
+    const prefix = isSummary ? null : cache.meet(chat.model, tokens.parts);
     const reply = generate(
       spoken,
       {
         choices: chat.choices,
         promptTokens,
+        cachedTokens: prefix?.cachedTokens ?? 0,
         outputTokens: Math.min(chat.outputCap ?? Infinity, (windowTokens ?? Infinity) - promptTokens),
         callIdPrefix: `call_simulated_${serial}`,
       },
       options.counter,
     );
     const delivery = { ...options.delivery, ...spoken.delivery };
-    return { kind, promptTokens, reply, answer: { ...spokenAnswer(spoken, head, chat, reply), delivery } };
+    return { kind, promptTokens, prefix, reply, answer: { ...spokenAnswer(spoken, head, chat, reply), delivery } };
   };
 }
 
 function refused(kind: Routed['kind'], promptTokens: number | null, refusal: Refusal): Routed {
-  return { kind, promptTokens, reply: null, answer: refusalAnswer(refusal) };
+  return { kind, promptTokens, prefix: null, reply: null, answer: refusalAnswer(refusal) };
 }
 
 /** What an overflow comes to: in a stream it may be a reply that fails, or no failure at all; elsewhere a plain refusal. */

@@ -49,7 +49,7 @@ export function createExchange(
 /** A script of the caller's threw: the request fails, the server goes on. */
 function failedRoute(error: unknown): Routed {
   const body = { error: { message: `simulator: ${String(error)}`, type: 'server_error', param: null, code: null } };
-  return { kind: 'other', promptTokens: null, reply: null, answer: jsonAnswer(500, body) };
+  return { kind: 'other', promptTokens: null, prefix: null, reply: null, answer: jsonAnswer(500, body) };
 }
 
 function flatHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {
@@ -76,6 +76,7 @@ function newRecord(
     bytes: new Uint8Array(),
     body: undefined,
     promptTokens: null,
+    prefix: null,
     state: 'receiving',
     status: null,
     reply: null,

@@ -33,6 +33,8 @@ export interface GeneratedReply {
 export interface GenerationLimits {
   readonly choices: number;
   readonly promptTokens: number;
+  /** Of the prompt, as the provider's cache had it. */
+  readonly cachedTokens: number;
   /** Most tokens of each choice; Infinity without a limit. */
   readonly outputTokens: number;
   /** Begins the ids of calls that the plan gives none; unlike any other request's. */
@@ -51,7 +53,7 @@ export function generate(plan: PlannedReply, limits: GenerationLimits, counter: 
     choices: spoken.map(({ choice }) => choice),
     usage: {
       promptTokens,
-      cachedTokens: Math.min(plan.cachedTokens ?? 0, promptTokens),
+      cachedTokens: Math.min(plan.cachedTokens ?? limits.cachedTokens, promptTokens),
       completionTokens: spoken.reduce((sum, { tokens }) => sum + tokens, 0),
       reasoningTokens: spoken.reduce((sum, { reasoningTokens }) => sum + reasoningTokens, 0),
     },

@@ -7,11 +7,19 @@ const TOKENS_PER_MESSAGE = 3;
 const TOKENS_PER_NAME = 1;
 const PRIMING_TOKENS = 3;
 
+/** A piece of a prompt as its JSON text. */
+export interface PromptPart {
+  readonly text: string;
+  readonly tokens: number;
+}
+
 /** Tokens of what a model reads. The two add up to the prompt. */
 export interface PromptTokens {
   readonly messages: number;
   /** Tools, functions and response schema, as the JSON text that describes them. */
   readonly functions: number;
+  /** In the order the model reads them: tools, functions and response schema, then message by message. */
+  readonly parts: readonly PromptPart[];
 }
 
 /**
@@ -19,15 +27,25 @@ export interface PromptTokens {
  * that prime the reply; other members as JSON text, media by the counter's rule.
  */
 export function chatPromptTokens(request: ChatRequest, counter: TokenCounter): PromptTokens {
-  const messages = request.messages.map(({ source }) => messageTokens(source, counter));
-  const fixed = ['tools', 'functions', 'response_format'].map((name) => request.body[name]);
+  const functions = ['tools', 'functions', 'response_format'].flatMap((name): readonly PromptPart[] => {
+    const value = request.body[name];
+    if (value == null) return [];
+    const text = JSON.stringify(value);
+    return [{ text, tokens: counter.count(text) }];
+  });
+  const messages = request.messages.map(({ source }): PromptPart => ({
+    text: JSON.stringify(source),
+    tokens: messageTokens(source, counter),
+  }));
   return {
-    messages: messages.reduce((sum, tokens) => sum + tokens, PRIMING_TOKENS),
-    functions: fixed.reduce<number>(
-      (sum, value) => sum + (value == null ? 0 : counter.count(JSON.stringify(value))),
-      0,
-    ),
+    messages: PRIMING_TOKENS + tokensOf(messages),
+    functions: tokensOf(functions),
+    parts: [...functions, ...messages],
   };
+}
+
+function tokensOf(parts: readonly PromptPart[]): number {
+  return parts.reduce((sum, part) => sum + part.tokens, 0);
 }
 
 function messageTokens(message: Readonly<Record<string, unknown>>, counter: TokenCounter): number {

@@ -33,7 +33,7 @@ export interface Failure {
 export interface PlannedReply {
   readonly kind: 'reply';
   readonly choices: readonly PlannedChoice[];
-  /** Prompt tokens reported as read from the provider's cache. */
+  /** Prompt tokens reported as read from the provider's cache, in place of what the simulated one had. */
   readonly cachedTokens?: number | undefined;
   /** Reported in place of what the model read. */
   readonly promptTokens?: number | undefined;

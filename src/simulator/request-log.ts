@@ -1,4 +1,5 @@
 import type { GeneratedReply } from './generate.js';
+import type { PrefixHit } from './prefix-cache.js';
 
 /** What became of a request. `aborted`: the client left before the answer was sent; `cut`: the script cut it short. */
 export type RequestState = 'receiving' | 'answering' | 'answered' | 'cut' | 'aborted';
@@ -22,6 +23,8 @@ export interface RecordedRequest {
   readonly body: unknown;
   /** What the model read, counted; null if it came to no counting. */
   readonly promptTokens: number | null;
+  /** What of it the prompt cache had; null for all but chats that were answered. */
+  readonly prefix: PrefixHit | null;
   readonly state: RequestState;
   /** Status that was, or was about to be, sent; null before an answer was chosen. */
   readonly status: number | null;

@@ -50,7 +50,7 @@ export function createRoutes(options: RouteOptions): Route {
 }
 
 function plain(kind: Routed['kind'], answer: Answer): Routed {
-  return { kind, promptTokens: null, reply: null, answer };
+  return { kind, promptTokens: null, prefix: null, reply: null, answer };
 }
 
 function modelEntry(id: string, seconds: number) {

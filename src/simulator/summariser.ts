@@ -1,4 +1,4 @@
-import { SUMMARY_HEADINGS } from '../core/compaction/prompt.js';
+import { SUMMARY_HEADINGS } from '../core/compaction/headings.js';
 import type { TokenCounter } from '../core/ports.js';
 import { sentence } from './default-script.js';
 import { lastUserText } from './model-request.js';

@@ -1,4 +1,4 @@
-import { SUMMARY_HEADINGS } from '../core/compaction/prompt.js';
+import { SUMMARY_HEADINGS } from '../core/compaction/headings.js';
 import type { TokenCounter } from '../core/ports.js';
 import { plantedFacts, plantedTags } from './facts.js';
 import type { ModelRequest } from './model-request.js';

@@ -131,6 +131,7 @@ describe('usage as providers report it', () => {
     const ratio = 1.5;
     await first.turn.writer.close({
       call: callOf(first.turn.conversation.id, first.prepared.dispatch.manifest, estimate, estimate * ratio),
+      reduction: null,
       replies: [],
       counts: new Map(),
       tokenizer: null,

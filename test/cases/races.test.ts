@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { isSummary } from '../../src/core/node.js';
+import { NO_REDUCTION } from '../../src/core/request/reduction.js';
 import { spineOfTurn } from '../../src/proxy/compact-spine.js';
 import { prepare } from '../../src/proxy/prepare.js';
 import { Chat, padding } from '../support/chat.js';
@@ -7,7 +8,8 @@ import { startPair } from '../support/start.js';
 import { assistant, filler, isRecord, recordOf, scriptedWorld, talks, user } from './scripted-world.js';
 import type { SummaryAnswer, Wire, World } from './scripted-world.js';
 
-const history: readonly Wire[] = [...talks(6, 500), user('now')];
+/** Between the trigger of 2,200 tokens and the limit of 2,744: what cannot be compacted is sent whole. */
+const history: readonly Wire[] = [...talks(5, 450), user('now')];
 const options = { windowTokens: 4_000, keepTokens: 600 };
 
 /** A world whose first summary call is held until it is let go; the others answer at once. */
@@ -41,6 +43,17 @@ describe('two requests at once', () => {
     expect(isRecord(one.messages[0])).toBe(true);
     expect(other.text).toBe(one.text);
     expect((await summariesOf(world, one.turn.conversation)).length).toBe(1);
+  });
+
+  it('on one spine, the later of which compacts when the other has done so: it reads that summary and pays nothing, SPEC 5.11', async () => {
+    const world = scriptedWorld(options);
+    const turn = await world.open({ model: 'any', messages: history });
+    const one = await world.request(history);
+    const prepared = await prepare(turn, world.preparing);
+    expect(prepared).toMatchObject({ action: 'auto', report: { outcome: 'compacted', calls: 0 } });
+    expect(Buffer.compare(prepared.dispatch.body, one.prepared.dispatch.body)).toBe(0);
+    expect(world.asked.length).toBe(1);
+    expect((await summariesOf(world, turn.conversation)).length).toBe(1);
   });
 
   it('what arrives while a compaction runs is read verbatim behind its summary, SPEC 5.8', async () => {
@@ -148,8 +161,9 @@ describe('a summary whose ground has changed is stale and writes nothing, SPEC 5
     const turn = await world.open({ model: 'any', messages: history });
     const { limits } = turn;
     if (limits === null) throw new Error('no window');
-    const running = world.compactSpine.run(spineOfTurn(turn), {
+    const running = world.preparing.compactSpine.run(spineOfTurn(turn), {
       active: null,
+      reduction: NO_REDUCTION,
       trigger: 'manual',
       aim: 'window',
       limits,
@@ -216,7 +230,7 @@ describe('a client that leaves', () => {
       const { world, started, letGo } = heldWorld();
       const turn = await world.open({ model: 'any', messages: history });
       const leaving = new AbortController();
-      const prepared = prepare({ ...turn, closed: leaving.signal }, world.compactSpine, { trigger: world.trigger });
+      const prepared = prepare({ ...turn, closed: leaving.signal }, world.preparing);
       await started;
       leaving.abort(new Error('client left'));
       await expect(prepared).rejects.toThrow('client left');

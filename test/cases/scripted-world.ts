@@ -1,4 +1,4 @@
-import { SUMMARY_HEADINGS } from '../../src/core/compaction/prompt.js';
+import { SUMMARY_HEADINGS } from '../../src/core/compaction/headings.js';
 import type { dispatchOf } from '../../src/proxy/dispatch.js';
 import { prepare } from '../../src/proxy/prepare.js';
 import type { Turn } from '../../src/proxy/turn.js';
@@ -72,7 +72,7 @@ export function scriptedWorld(
     asked,
     async request(messages, fields = {}, headers = {}) {
       const turn = await world.open({ model: 'any', messages, ...fields }, headers);
-      const prepared = await prepare(turn, world.compactSpine, { trigger: world.trigger });
+      const prepared = await prepare(turn, world.preparing);
       return { turn, prepared, ...bodyOf(prepared.dispatch) };
     },
   };

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { faultsOf } from '../../src/core/check.js';
 import { isTypedUserMessage } from '../../src/core/message.js';
+import { NO_REDUCTION } from '../../src/core/request/reduction.js';
 import { chatCompletions } from '../../src/dialects/chat-completions.js';
 import { spineOfTurn } from '../../src/proxy/compact-spine.js';
 import { dispatchOf } from '../../src/proxy/dispatch.js';
@@ -80,8 +81,9 @@ describe('calls and results', () => {
     const turn = await world.open({ model: 'any', messages: [...talks(4, 500), ...loop] });
     const { limits } = turn;
     if (limits === null) throw new Error('no window');
-    const report = await world.compactSpine.run(spineOfTurn(turn), {
+    const report = await world.preparing.compactSpine.run(spineOfTurn(turn), {
       active: null,
+      reduction: NO_REDUCTION,
       trigger: 'reactive',
       aim: 'window',
       limits,

@@ -122,11 +122,23 @@ it('an automatic compaction that fails costs the client nothing: its request goe
     { SPILLWAY_WINDOWS: '*=4000' },
     { summariser: ['unauthorized'], windows: { '*': 8_000 } },
   );
-  const messages = [...talks(5, 600), user('now')];
+  const messages = [...talks(4, 600), user('now')];
   const response = await pair.post({ model: 'any-model', messages });
   expect(response.status).toBe(200);
   expect(response.headers.get('x-spillway-action')).toBe('none');
   expect(lastRead(pair.simulator)).toEqual(messages);
+});
+
+it('one that fails beyond the limit is told to the client, and nothing is sent that cannot fit, SPEC 7.7', async () => {
+  const pair = await startPair(
+    { SPILLWAY_WINDOWS: '*=4000' },
+    { summariser: () => 'unauthorized', windows: { '*': 8_000 } },
+  );
+  const messages = [...talks(5, 600), user('now')];
+  const response = await pair.post({ model: 'any-model', messages });
+  expect(response.status).toBe(400);
+  expect(await response.json()).toMatchObject({ error: { code: 'context_length_exceeded', param: 'messages' } });
+  expect(pair.simulator.chatRequests()).toEqual([]);
 });
 
 it('what the summariser may read holds every class of things it is asked for, whole: wishes, calls with arguments, errors, ids', async () => {

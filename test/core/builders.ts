@@ -3,7 +3,7 @@ import { chainIds } from '../../src/core/canonical.js';
 import type { Ruler } from '../../src/core/estimate.js';
 import type { Media, Message, ToolCall } from '../../src/core/message.js';
 import type { Hash, Summary, TokenCounter } from '../../src/core/ports.js';
-import type { SpineNode } from '../../src/core/render.js';
+import type { SpineNode, SubstituteForms } from '../../src/core/render.js';
 
 export function message(part: Partial<Message> & Pick<Message, 'role'>): Message {
   const empty = { text: '', name: null, calls: [], results: [], media: [], reasoning: '', signed: false, source: null };
@@ -52,6 +52,15 @@ export const letters: TokenCounter = { tokenizer: 'letters', count: (text) => te
 
 /** What a summary is sent as in these tests. */
 export const summaryMessage = (content: string): Message => user(`<record>${content}</record>`);
+
+/** A dialect as plain as can be. */
+export const forms: SubstituteForms = {
+  summaryMessage,
+  withResults: (given, results) => ({
+    ...given,
+    results: given.results.map((one) => ({ ...one, text: results.get(one.callId) ?? one.text })),
+  }),
+};
 
 /** A ruler that counts the letters of texts, results and arguments and nothing else. */
 export function letterRuler(spine: readonly SpineNode[], fixedTokens = 0): Ruler {

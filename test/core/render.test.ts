@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { manifestOf, readsOf, render, substitutes, viewMessages } from '../../src/core/render.js';
+import { manifestOf, readsOf, render, substitutes, tailIndices, viewMessages } from '../../src/core/render.js';
 import type { SpineNode } from '../../src/core/render.js';
-import { spineOf, summaryMessage, summaryOf, system, turn, user } from './builders.js';
+import { forms, spineOf, summaryMessage, summaryOf, system, turn, user } from './builders.js';
 
 const messages = [...turn('a'), ...turn('b'), ...turn('c'), user('d')];
 const spine = spineOf(messages);
@@ -13,13 +13,13 @@ const asCommands = (nodes: readonly SpineNode[], ...indices: readonly number[]):
 describe('a view', () => {
   it('without a summary is the spine, SPEC 4.1', () => {
     const view = render(spine, null);
-    expect(viewMessages(spine, view, summaryMessage)).toEqual(messages);
+    expect(viewMessages(spine, view, forms)).toEqual(messages);
     expect(substitutes(view)).toBe(false);
   });
 
   it('has the summary where its segment stood and every message behind it, SPEC 4.1', () => {
     const view = render(spine, summaryOf(spine, 4));
-    expect(viewMessages(spine, view, summaryMessage)).toEqual([summaryMessage('record'), ...messages.slice(4)]);
+    expect(viewMessages(spine, view, forms)).toEqual([summaryMessage('record'), ...messages.slice(4)]);
     expect(substitutes(view)).toBe(true);
   });
 
@@ -32,7 +32,7 @@ describe('a view', () => {
     const list = [user('a'), system('first'), ...turn('b'), system('second'), system('first'), ...turn('c')];
     const nodes = spineOf(list);
     const view = render(nodes, summaryOf(nodes, 6));
-    expect(viewMessages(nodes, view, summaryMessage)).toEqual([
+    expect(viewMessages(nodes, view, forms)).toEqual([
       system('first'),
       system('second'),
       summaryMessage('record'),
@@ -47,7 +47,7 @@ describe('a view', () => {
     expect(substitutes(raw)).toBe(true);
     const view = render(nodes, summaryOf(nodes, 4));
     expect(view.omitted).toEqual([2, 3, 5]);
-    expect(view.tail).toEqual([4, 6]);
+    expect(tailIndices(view)).toEqual([4, 6]);
   });
 
   it('is the same for the same input, and depends on nothing else, SPEC 4.2, 4.5', () => {
@@ -58,7 +58,7 @@ describe('a view', () => {
         const view = render(nodes, summary);
         expect(render([...nodes], summary)).toEqual(view);
         // Nothing is read twice and nothing is left out but what is covered or a command.
-        const places = [...view.tail, ...view.omitted].toSorted((a, b) => a - b);
+        const places = [...tailIndices(view), ...view.omitted].toSorted((a, b) => a - b);
         const outside = nodes.flatMap((node, index) => (index >= count || node.command ? [index] : []));
         expect(places).toEqual(outside);
       }),
@@ -66,19 +66,22 @@ describe('a view', () => {
   });
 });
 
+const noDigests = { instructions: [], reduction: null };
+
 describe('a manifest', () => {
   it('names all that is needed to render the view again, SPEC 4.6', () => {
     const list = [system('rule'), ...turn('a'), ...turn('b'), user('c')];
     const nodes = asCommands(spineOf([user('start'), ...list]), 3);
     const summary = summaryOf(nodes, 5);
     const view = render(nodes, summary);
-    expect(manifestOf(nodes, view, ['digest'])).toEqual({
+    expect(manifestOf(nodes, view, { instructions: ['digest'], reduction: null })).toEqual({
       version: 1,
       head: nodes.at(-1)?.id,
       summary: 'summary_1',
       pinned: [nodes[1]?.id],
       omitted: [nodes[3]?.id],
       instructions: ['digest'],
+      reduction: null,
     });
   });
 
@@ -86,9 +89,9 @@ describe('a manifest', () => {
     const nodes = asCommands(spineOf([user('start'), system('rule'), ...turn('a'), ...turn('b'), user('c')]), 3, 4);
     const chain = nodes.map((node) => node.id);
     const summary = summaryOf(nodes, 4);
-    const reads = readsOf(chain, manifestOf(nodes, render(nodes, summary), []), summary);
+    const reads = readsOf(chain, manifestOf(nodes, render(nodes, summary), noDigests), summary);
     expect(reads).toEqual([chain[1], 'summary_1', chain[5], chain[6]]);
-    const raw = readsOf(chain, manifestOf(nodes, render(nodes, null), []), null);
+    const raw = readsOf(chain, manifestOf(nodes, render(nodes, null), noDigests), null);
     expect(raw).toEqual(chain.filter((_, index) => index !== 3 && index !== 4));
   });
 });

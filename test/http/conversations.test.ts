@@ -33,7 +33,7 @@ const call: Call = {
   model: 'model-a',
   upstream: 'https://main.example/v1',
   action: 'auto',
-  manifest: { version: 1, head: third, summary, pinned: [], omitted: [], instructions: [] },
+  manifest: { version: 1, head: third, summary, pinned: [], omitted: [], instructions: [], reduction: null },
   replies: [reply],
   outcome: 'complete',
   status: 200,
@@ -127,6 +127,7 @@ async function closeTurn(): Promise<void> {
   await app.ledger.closeTurn({
     conversation: key,
     call,
+    reduction: null,
     replies: [node(reply, third, 'llm', '{"role":"assistant","content":"four"}')],
     advanceHead: true,
     counts: new Map(),

@@ -72,7 +72,7 @@ export function callOf(id: string, head: string, changes: Partial<Call> = {}): C
     model: 'gpt-test',
     upstream: 'https://api.example.test/v1',
     action: 'none',
-    manifest: { version: 1, head, summary: null, pinned: [], omitted: [], instructions: ['digest-1'] },
+    manifest: { version: 1, head, summary: null, pinned: [], omitted: [], instructions: ['digest-1'], reduction: null },
     replies: [],
     outcome: 'complete',
     status: 200,
@@ -96,6 +96,7 @@ export function closeOf(call: Call | null, replies: readonly NewNode[], changes:
   return {
     conversation: alice,
     call: call === null ? null : { ...call, replies: replies.map((reply) => reply.id) },
+    reduction: null,
     replies,
     advanceHead: true,
     counts: new Map(),

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, it } from 'vitest';
-import { isSummaryPrompt } from '../../src/core/compaction/prompt.js';
+import { isSummaryPrompt } from '../../src/core/compaction/headings.js';
 import type { RecordedRequest } from '../../src/simulator/request-log.js';
 import type { SummaryBehaviour } from '../../src/simulator/summariser.js';
 import { Chat, padding } from '../support/chat.js';
@@ -121,8 +121,8 @@ describe('the automatic trigger', () => {
 
   it('makes no call where instructions and tools alone fill the window, SPEC 5.4', async () => {
     const pair = await startPair(settings);
-    const system = { role: 'system', content: padding('rules', 3_200) };
-    const turns = FULL.slice(0, 6);
+    const system = { role: 'system', content: padding('rules', 3_100) };
+    const turns = FULL.slice(0, 2);
     const answer = await sendChat(pair.spillway.url, { model: 'any', messages: [system, ...turns, more] }).answer;
     expect(answer.status).toBe(200);
     expect(answer.headers['x-spillway-action']).toBe('none');
@@ -254,13 +254,13 @@ describe('what did not help', () => {
     const said = { role: 'assistant', content: 'Noted.' };
     expect(await send([...FULL, more])).toBe('none');
     expect(tried()).toBe(1);
-    const next = [...FULL, more, said, { role: 'user', content: padding('further', 300) }];
+    const next = [...FULL, more, said, { role: 'user', content: padding('further', 200) }];
     expect(await send(next)).toBe('none');
     expect(tried()).toBe(1);
     expect(await send(next, 'another')).toBe('none');
     expect(tried()).toBe(2);
     // max(5 % of the window, min(4,000, an eighth of it)) is 750 tokens.
-    const grown = [...next, said, { role: 'user', content: padding('much', 600) }];
+    const grown = [...next, said, { role: 'user', content: padding('much', 560) }];
     expect(await send(grown)).toBe('none');
     expect(tried()).toBe(3);
     // A fork that parts before the place where it was tried is another matter.

@@ -1,258 +1,176 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
-import { faultsOf } from '../../src/core/check.js';
-import { SUMMARY_HEADINGS, isSummaryPrompt } from '../../src/core/compaction/prompt.js';
-import { estimateView } from '../../src/core/estimate.js';
 import { isSummary } from '../../src/core/node.js';
-import { readsOf } from '../../src/core/render.js';
-import { chatCompletions } from '../../src/dialects/chat-completions.js';
-import { spineOfTurn } from '../../src/proxy/compact-spine.js';
-import { dispatchOf } from '../../src/proxy/dispatch.js';
+import type { Node } from '../../src/core/node.js';
 import { prepare } from '../../src/proxy/prepare.js';
+import type { Prepared } from '../../src/proxy/prepare.js';
 import type { Turn } from '../../src/proxy/turn.js';
-import type { SendUpstream } from '../../src/upstream/upstream.js';
 import { createWorld } from '../support/in-memory.js';
+import { bodyOf, checkDispatch, checkRefusal, checkSummary, checkTwice, isAtTrigger } from './law-checks.js';
+import { Person, randomHistory, randomSummariser } from './random-history.js';
+import type { RandomSummariser, Step, Wire } from './random-history.js';
 
-/** Histories per file of the suite, and there are two; SPILLWAY_TEST_HISTORIES asks for more. */
+/** Histories per file of the suite, of which two have no tool loops; SPILLWAY_TEST_HISTORIES asks for more. */
 export const HISTORIES = Number(process.env['SPILLWAY_TEST_HISTORIES'] ?? 5_000);
 
-type Wire = Record<string, unknown>;
+/** A tool loop is sent after each of its steps, so that such a history takes several times as long. */
+export const LOOP_HISTORIES = Math.ceil(HISTORIES / 5);
 
-/** What a person and a model do next in a random history. */
-type Step =
-  | { readonly kind: 'turn'; readonly words: number; readonly tools: readonly number[]; readonly system: boolean }
-  | { readonly kind: 'fork'; readonly back: number }
-  | { readonly kind: 'command' };
+/** How often each thing was done, so that no law holds for want of cases. */
+type Done = Record<'auto' | 'tool-results' | 'checkpoint' | 'refused', number>;
 
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 8,
-    arbitrary: fc.record({
-      kind: fc.constant('turn' as const),
-      words: fc.integer({ min: 1, max: 30 }),
-      tools: fc.array(fc.integer({ min: 1, max: 30 }), { maxLength: 3 }),
-      system: fc.boolean(),
-    }),
-  },
-  { weight: 2, arbitrary: fc.record({ kind: fc.constant('fork' as const), back: fc.integer({ min: 1, max: 6 }) }) },
-  { weight: 1, arbitrary: fc.record({ kind: fc.constant('command' as const) }) },
-);
-
-const outcome = fc.constantFrom('good', 'good', 'good', 'empty', 'cut', 'headless', 'huge', 'error');
-
-const history = (windowTokens: readonly number[]) =>
-  fc.record({
-    steps: fc.array(step, { minLength: 4, maxLength: 14 }),
-    outcomes: fc.infiniteStream(outcome),
-    windowTokens: fc.constantFrom(...windowTokens),
-  });
-
-/** A person's side of a conversation: every message carries a word that occurs nowhere else. */
-class Person {
-  messages: Wire[] = [];
-  readonly tags: string[] = [];
-  #unique = 0;
-
-  #text(words: number): string {
-    const tag = `tag-${String(this.#unique++)}x`;
-    this.tags.push(tag);
-    return `${tag} ${'some words of no weight '.repeat(words)}`.trim();
-  }
-
-  ask(withSystem: boolean): void {
-    if (withSystem && this.messages.length > 0) this.messages.push({ role: 'system', content: this.#text(2) });
-    this.messages.push({ role: 'user', content: this.#text(12) });
-  }
-
-  hear(words: number, tools: readonly number[]): void {
-    if (tools.length > 0) {
-      const ids = tools.map((_, index) => `call_${this.#unique}_${index}`);
-      const calls = ids.map((id) => ({ id, type: 'function', function: { name: 'look', arguments: '{"at":1}' } }));
-      this.messages.push({ role: 'assistant', content: null, tool_calls: calls });
-      for (const [index, id] of ids.entries()) {
-        this.messages.push({ role: 'tool', tool_call_id: id, content: this.#text(tools[index] ?? 1) });
-      }
-    }
-    this.messages.push({ role: 'assistant', content: this.#text(words) });
-  }
-
-  /** Goes back to before one of the last typed messages, to say something else there. */
-  goBack(turns: number): void {
-    const users = this.messages.flatMap((message, index) => (message['role'] === 'user' ? [index] : []));
-    const at = users.at(-turns) ?? users[0] ?? 0;
-    this.messages = this.messages.slice(0, at);
-  }
-}
-
-interface Summariser {
-  readonly send: SendUpstream;
-  /** Inputs of the summary calls that were answered well. */
-  readonly inputs: string[];
-}
-
-function summariser(outcomes: Iterator<string>): Summariser {
-  const inputs: string[] = [];
-  const send: SendUpstream = (request) => {
-    const body = JSON.parse(typeof request.body === 'string' ? request.body : '') as {
-      messages: { role: string; content: string }[];
-    };
-    expect(isSummaryPrompt(body.messages[0]?.content ?? '')).toBe(true);
-    const input = body.messages[1]?.content ?? '';
-    const next = outcomes.next().value as string;
-    if (next === 'good') inputs.push(input);
-    const text = {
-      good: SUMMARY_HEADINGS.map((heading) => `${heading}\nNone.`).join('\n'),
-      empty: ' ',
-      cut: SUMMARY_HEADINGS.join('\n'),
-      headless: 'And so it went on.',
-      huge: SUMMARY_HEADINGS.map((heading) => `${heading}\n${'much ado '.repeat(120)}`).join('\n'),
-      error: '',
-    }[next];
-    const reply = {
-      choices: [
-        { index: 0, finish_reason: next === 'cut' ? 'length' : 'stop', message: { role: 'assistant', content: text } },
-      ],
-    };
-    const bytes = new TextEncoder().encode(JSON.stringify(next === 'error' ? { error: { message: 'no' } } : reply));
-    return Promise.resolve({
-      status: next === 'error' ? 500 : 200,
-      headers: [],
-      body: (async function* () {
-        yield await Promise.resolve(bytes);
-      })(),
-    });
-  };
-  return { send, inputs };
-}
-
-function sentMessages(bytes: Uint8Array): Wire[] {
-  return (JSON.parse(new TextDecoder().decode(bytes)) as { messages: Wire[] }).messages;
-}
-
-/** Checks every law after every request of `HISTORIES` random histories, half of all that a run of the suite makes. */
+/** Checks every law after every request of random histories of questions, answers and forks. */
 export async function expectLawsToHold(windowTokens: readonly number[]): Promise<void> {
-  let compactions = 0;
+  const done = await liveAll(HISTORIES, windowTokens, false);
+  expect(done.auto).toBeGreaterThan(HISTORIES / 10);
+}
+
+/** The same with tool loops among them, every step of which is a request. */
+export async function expectLawsToHoldInLoops(windowTokens: readonly number[]): Promise<void> {
+  const done = await liveAll(LOOP_HISTORIES, windowTokens, true);
+  for (const [what, times] of Object.entries(done)) expect(times, what).toBeGreaterThan(LOOP_HISTORIES / 10);
+}
+
+async function liveAll(histories: number, windowTokens: readonly number[], withLoops: boolean): Promise<Done> {
+  const done: Done = { auto: 0, 'tool-results': 0, checkpoint: 0, refused: 0 };
   await fc.assert(
-    fc.asyncProperty(history(windowTokens), async (life) => {
-      compactions += await live(life.steps, life.outcomes[Symbol.iterator](), life.windowTokens);
-    }),
-    { numRuns: HISTORIES },
+    fc.asyncProperty(
+      randomHistory(windowTokens, withLoops),
+      async ({ steps, outcomes, windowTokens: window, outputCap }) => {
+        const model = randomSummariser(outcomes[Symbol.iterator]());
+        const world = createWorld({ windowTokens: window, send: model.send });
+        const more = outputCap === null ? {} : { max_completion_tokens: outputCap };
+        await live(steps, { person: new Person(), sent: new Set(), model, world, more, done });
+      },
+    ),
+    { numRuns: histories },
   );
-  expect(compactions).toBeGreaterThan(HISTORIES / 10);
+  return done;
 }
 
-/** Lives one history and checks every law after every request. Returns how many compactions were committed. */
-async function live(steps: readonly Step[], outcomes: Iterator<string>, windowTokens: number): Promise<number> {
-  const model = summariser(outcomes);
-  const world = createWorld({ windowTokens, send: model.send });
-  const person = new Person();
-  const sent = new Set<string>();
-  let compactions = 0;
+/** One history through one proxy. */
+interface Life {
+  readonly person: Person;
+  /** Tags that the model has read. */
+  readonly sent: Set<string>;
+  readonly model: RandomSummariser;
+  readonly world: ReturnType<typeof createWorld>;
+  /** Members of every request beside its messages. */
+  readonly more: Wire;
+  readonly done: Done;
+}
+
+async function live(steps: readonly Step[], life: Life): Promise<void> {
+  const { person } = life;
   for (const next of steps) {
-    if (next.kind === 'fork') person.goBack(next.back);
     if (next.kind === 'command') continue;
+    if (next.kind === 'fork') person.goBack(next.back);
     person.ask(next.kind === 'turn' && next.system);
-    const body = {
-      model: 'any',
-      temperature: 0.5,
-      messages: [{ role: 'system', content: 'Be brief.' }, ...person.messages],
-    };
-    const turn = await world.open(body);
-    const before = await world.ledger.nodes(turn.conversation, 0, 10_000);
-    const headBefore = (await world.ledger.conversation(turn.conversation.id, null))?.head;
-    const prepared = await prepare(turn, world.compactSpine, { trigger: world.trigger });
-
-    await checkView(turn, prepared.dispatch, body.messages);
-    const after = await world.ledger.nodes(turn.conversation, 0, 10_000);
-    const head = (await world.ledger.conversation(turn.conversation.id, null))?.head;
-    expect(head).toBe(headBefore);
-    if (prepared.action === 'auto') {
-      compactions++;
-      expect(after.length).toBe(before.length + 1);
-      await checkSummary(turn, after.at(-1)?.id ?? '', prepared);
-    } else {
-      expect(after.length).toBe(before.length);
-      expect(
-        after.every((node, index) => node.id === before[index]?.id && node.content === before[index].content),
-      ).toBe(true);
+    if (!(await request(life))) continue;
+    switch (next.kind) {
+      case 'turn':
+        if (next.tools.length > 0) person.work(next.tools);
+        person.hear(next.words);
+        break;
+      case 'loop':
+        await loop(next.groups, life);
+        break;
+      case 'fork':
+        person.hear(3);
     }
-    const spine = (await world.ledger.spine(turn.conversation, turn.spine.at(-1)?.id ?? '', 'spine')).nodes;
-    expect(`[${spine.map((node) => node.content).join(',')}]`).toBe(JSON.stringify(person.messages));
-
-    const text = JSON.stringify(sentMessages(prepared.dispatch.body));
-    for (const tag of person.tags) if (text.includes(tag)) sent.add(tag);
-    if (next.kind === 'turn') person.hear(next.words, next.tools);
-    else person.hear(3, []);
   }
+  expectNothingLost(life);
+}
+
+async function loop(groups: readonly (readonly number[])[], life: Life): Promise<void> {
+  for (const tools of groups) {
+    life.person.work(tools);
+    if (!(await request(life))) return;
+  }
+  life.person.hear(3);
+}
+
+/** Sends the history as it is. False if it was refused: the person takes the last question back. */
+async function request(life: Life): Promise<boolean> {
+  const { world, person, done } = life;
+  const messages = [{ role: 'system', content: 'Be brief.' }, ...person.messages];
+  const body = { model: 'any', temperature: 0.5, messages, ...life.more };
+  const turn = await world.open(body);
+  const before = await storedOf(turn, life);
+  const prepared = await prepare(turn, world.preparing).catch((error: unknown) => {
+    checkRefusal(turn, error);
+    return null;
+  });
+  await checkLedger(turn, before, prepared, life);
+  if (prepared === null) {
+    done.refused++;
+    person.goBack(1);
+    return false;
+  }
+
+  await checkDispatch(turn, prepared);
+  if (prepared.dispatch.rewritten) await checkTwice(turn, prepared);
+  if (prepared.action !== 'none' || prepared.report !== null) await checkRetry(turn, body, prepared, life);
+  for (const action of prepared.action.split(', ')) if (isCounted(action)) done[action]++;
+  const text = JSON.stringify(bodyOf(prepared.dispatch.body).messages);
+  for (const tag of person.tags) if (text.includes(tag)) life.sent.add(tag);
+  return true;
+}
+
+interface Stored {
+  readonly nodes: readonly Node[];
+  readonly head: string | undefined;
+}
+
+async function storedOf(turn: Turn, { world: { ledger } }: Life): Promise<Stored> {
+  const nodes = await ledger.nodes(turn.conversation, 0, 10_000);
+  return { nodes, head: (await ledger.conversation(turn.conversation.id, null))?.head };
+}
+
+/** Compaction adds its one node; nothing else that is done to a request touches the ledger (SPEC 3.1, 7.5). */
+async function checkLedger(turn: Turn, before: Stored, prepared: Prepared | null, life: Life): Promise<void> {
+  const after = await storedOf(turn, life);
+  expect(after.head).toBe(before.head);
+  expect(after.nodes.slice(0, before.nodes.length)).toEqual(before.nodes);
+  const added = after.nodes.slice(before.nodes.length);
+  if (prepared?.action.startsWith('auto') === true) {
+    expect(added.length).toBe(1);
+    await checkSummary(turn, added[0]?.id ?? '', prepared);
+  } else if (prepared === null) {
+    // What was compacted stays so, though it was not enough.
+    expect(added.length).toBeLessThanOrEqual(1);
+    expect(added.every(isSummary)).toBe(true);
+  } else {
+    expect(added).toEqual([]);
+  }
+  const { nodes } = await life.world.ledger.spine(turn.conversation, turn.spine.at(-1)?.id ?? '', 'spine');
+  expect(`[${nodes.map((node) => node.content).join(',')}]`).toBe(JSON.stringify(life.person.messages));
+}
+
+/**
+ * The same request once more leaves as the same bytes, and nothing is paid for it (SPEC 4.5, 7.6): unless a compaction that
+ * covered a part did not come below the trigger, and there is more to cover.
+ */
+async function checkRetry(turn: Turn, body: Wire, prepared: Prepared, { world, model }: Life): Promise<void> {
+  if (prepared.action.startsWith('auto') && isAtTrigger(turn, prepared)) return;
+  const paid = model.calls;
+  const again = await prepare(await world.open(body), world.preparing);
+  expect(again.action).toBe('none');
+  expect(Buffer.compare(again.dispatch.body, prepared.dispatch.body)).toBe(0);
+  expect(model.calls).toBe(paid);
+}
+
+/** Whatever was said and stands was read by the model, or by one that summarised it. */
+function expectNothingLost({ person: { messages, tags }, sent, model }: Life): void {
   const told = model.inputs.join('\n');
-  const asked = JSON.stringify(person.messages);
-  const missing = person.tags.filter((tag) => asked.includes(tag) && !sent.has(tag) && !told.includes(tag));
+  const asked = JSON.stringify(messages);
+  const missing = tags.filter((tag) => asked.includes(tag) && !sent.has(tag) && !told.includes(tag));
   // What was said last has not been sent yet.
-  const last = JSON.stringify(person.messages.slice(lastUser(person.messages) + 1));
+  const lastUser = messages.findLastIndex((message) => message['role'] === 'user');
+  const last = JSON.stringify(messages.slice(lastUser + 1));
   expect(missing.filter((tag) => !last.includes(tag))).toEqual([]);
-  return compactions;
 }
 
-function lastUser(messages: readonly Wire[]): number {
-  return messages.findLastIndex((message) => message['role'] === 'user');
+function isCounted(action: string): action is keyof Done {
+  return action === 'auto' || action === 'tool-results' || action === 'checkpoint';
 }
-
-async function checkView(
-  turn: Turn,
-  dispatch: ReturnType<typeof dispatchOf>,
-  original: readonly Wire[],
-): Promise<void> {
-  const messages = sentMessages(dispatch.body);
-  const read = messages.map((message) => chatCompletions.readMessage(message)).filter((message) => message !== null);
-  expect(faultsOf(read)).toEqual([]);
-  expect(messages.filter((message) => message['role'] === 'user').length).toBeGreaterThan(0);
-
-  const summary = dispatch.view.summary;
-  const kept = messages.filter(
-    (message) => summary === null || message['content'] !== chatCompletions.summaryMessage(summary.content).text,
-  );
-  expect(kept.length).toBe(messages.length - (summary === null ? 0 : 1));
-  const originals = new Set(original.map((message) => JSON.stringify(message)));
-  expect(kept.every((message) => originals.has(JSON.stringify(message)))).toBe(true);
-  // Every instruction stays, each text once.
-  const contents = new Set(messages.map((message) => message['content']));
-  expect(original.every((message) => message['role'] !== 'system' || contents.has(message['content']))).toBe(true);
-
-  const again = dispatchOf(turn, summary);
-  expect(Buffer.compare(again.body, dispatch.body)).toBe(0);
-  if (summary === null) expect(dispatch.body).toBe(turn.body.original);
-
-  const chain = turn.spine.map((node) => node.id);
-  const reads = readsOf(chain, dispatch.manifest, summary);
-  expect(reads.length).toBe(messages.length - turn.read.instructions.length);
-}
-
-async function checkSummary(turn: Turn, id: string, prepared: Awaited<ReturnType<typeof prepare>>): Promise<void> {
-  const summary = prepared.dispatch.view.summary;
-  const chain = turn.spine.map((node) => node.id);
-  expect(summary?.id).toBe(id);
-  expect(summary?.first).toBe(chain[0]);
-  const covered = chain.slice(0, summary?.count);
-  expect(covered.at(-1)).toBe(summary?.last);
-  expect(summary?.count).toBeGreaterThan(turn.opened.active?.count ?? 0);
-  expect(covered.some((nodeId) => nodeId.startsWith('summary_'))).toBe(false);
-  const ruler = await turn.measure.ruler();
-  expect(estimateView(prepared.dispatch.view, ruler)).toBeLessThan(
-    estimateView(dispatchOf(turn, turn.opened.active).view, ruler),
-  );
-  // A fork from inside the segment renders raw (SPEC 4.2).
-  const inside = dispatchOf({ ...turn, spine: turn.spine.slice(0, (summary?.count ?? 1) - 1) }, summary);
-  expect(inside.view.summary).toBeNull();
-  expect(spineOfTurn(turn).spine.every((node) => !isSummary({ ...emptyNode, id: node.id }))).toBe(true);
-}
-
-const emptyNode = {
-  predecessor: '',
-  caller: null,
-  role: 'user',
-  name: null,
-  content: '',
-  metadata: {},
-  tokens: null,
-  tokenizer: null,
-} as const;

@@ -10,8 +10,9 @@ import type { ScriptedPair } from '../support/scripted-pair.js';
 
 /** Only the provider knows of a window. */
 const unknown = scriptedPair();
-/** A window is believed in that the conversation nearly fills, and the true one is smaller. */
-const BELIEVED = 2_900;
+/** A window is believed in that a conversation of turns of so many tokens nearly fills, and the true one is smaller. */
+const BELIEVED = 11_000;
+const NEARLY_FULL = { turnTokens: 985, outputCap: 20 };
 const believed = scriptedPair({ SPILLWAY_WINDOWS: `*=${BELIEVED}`, SPILLWAY_TRIGGER: '0.95' });
 
 interface Question {
@@ -117,7 +118,7 @@ describe('a reported overflow is compacted away, and the official client hears o
   );
 
   it.each(bothKinds('an empty 400 beside a window that is nearly full', ''))('%s', (model, stream, body) =>
-    expectRecovery(believed, { model, stream, outputCap: 20 }, replayedOverflow(body, 400)),
+    expectRecovery(believed, { model, stream, ...NEARLY_FULL }, replayedOverflow(body, 400)),
   );
 });
 
@@ -144,9 +145,9 @@ describe('a reported overflow of input and requested output, where the client ga
 });
 
 const refusing =
-  (form: OverflowForm, limitTokens: number): Script =>
+  (form: OverflowForm, limitTokens: number, mostTokens = limitTokens): Script =>
   ({ promptTokens }) =>
-    promptTokens > 2_000 ? { kind: 'overflow', limitTokens, form } : null;
+    promptTokens > mostTokens ? { kind: 'overflow', limitTokens, form } : null;
 
 /** Seen in the usage only once the reply has been relayed, or beside a window smaller than what was asked. */
 const SEEN_LATER: ReadonlySet<string> = new Set([
@@ -173,8 +174,8 @@ describe('an overflow in every form of the simulator is compacted away (SPEC 6.2
     (name, stream, form) =>
       expectRecovery(
         believed,
-        { model: `form ${name}`, stream, outputCap: 20, includesUsage: true },
-        refusing(form, BELIEVED),
+        { model: `form ${name}`, stream, ...NEARLY_FULL, includesUsage: true },
+        refusing(form, BELIEVED, 8_000),
       ),
   );
 

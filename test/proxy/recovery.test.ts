@@ -1,5 +1,6 @@
 import { APIError, BadRequestError } from 'openai';
 import { describe, expect, it } from 'vitest';
+import { OPENING } from '../../src/core/compaction/headings.js';
 import { OPENAI_OVERFLOW } from '../../src/simulator/chat-route.js';
 import { contextLengthExceeded, openaiError } from '../../src/simulator/openai-errors.js';
 import type { SimulatorOptions } from '../../src/simulator/simulator.js';
@@ -118,7 +119,7 @@ describe('a second overflow', () => {
       let refusals = 0;
       const errors: string[] = [];
       const provider = await startProvider((received, response) => {
-        if (received.body.includes('record that replaces the older part')) {
+        if (received.body.includes(OPENING)) {
           return void response.end(completion(summaryText));
         }
         refusals += 1;
@@ -144,7 +145,7 @@ describe('a client that leaves while its request is recovered', () => {
     let release = (): void => undefined;
     const released = new Promise<void>((resolve) => (release = resolve));
     const provider = await startProvider(async (received, response) => {
-      if (received.body.includes('record that replaces the older part')) {
+      if (received.body.includes(OPENING)) {
         await released;
         return void response.end(completion(summaryText));
       }

@@ -109,18 +109,17 @@ describe('an empty reply at a full window', () => {
   );
 
   it('with an estimate above the window is recovered from whatever its stop reason', async () => {
-    // The trigger is out of reach, so that the prompt leaves although it does not fit.
-    const settings = { SPILLWAY_WINDOWS: '*=2500', SPILLWAY_KEEP_TOKENS: '300' };
-    const pair = await startPair(settings, once(reply({ text: '' }, 0)));
-    // A tool's result ends it: nothing is compacted ahead of that.
-    const call = { id: 'c1', type: 'function', function: { name: 'look', arguments: '{}' } };
-    const result = [
-      { role: 'user', content: 'Look.' },
-      { role: 'assistant', content: null, tool_calls: [call] },
-      { role: 'tool', tool_call_id: 'c1', content: 'Seen.' },
-    ];
-    const seen = await ask(pair, [...HISTORY, ...result]);
+    // The window is only believed and no summary could be had, so that the prompt leaves although it does not fit (SPEC 7.7).
+    const pair = await startPair({}, { ...once(reply({ text: '' }, 0)), summariser: ['server-error'] });
+    const long = Array.from({ length: 12 }, (_, index) => [
+      { role: 'user', content: padding(`number ${index}`, 750) },
+      { role: 'assistant', content: `That was ${index}.` },
+    ]).flat();
+    const seen = await ask(pair, [...long, QUESTION], false, { model: 'gpt-4' });
     expect(seen).toMatchObject({ action: 'reactive', overflow: 'empty-reply' });
+    const [first, second] = pair.simulator.chatRequests();
+    expect(first?.promptTokens).toBeGreaterThan(8_192);
+    expect(second?.promptTokens).toBeLessThan(8_192);
   });
 
   it('stands where nothing can be compacted, and is shown', async () => {

@@ -84,6 +84,21 @@ describe('the window that a refusal states', () => {
     expect(await ask(pair, 'third', { model: 'model-b' })).toMatchObject({ status: 200, action: 'reactive' });
   });
 
+  it('is enough to refuse what cannot be made to fit, before it is sent, SPEC 7.7', async () => {
+    const pair = await startPair({}, { windows: { '*': 2_000 } });
+    await ask(pair, 'first');
+    const sent = pair.simulator.requests.length;
+    const messages = [{ role: 'user', content: padding('alone', 3_000) }];
+    const answer = await sendChat(pair.spillway.url, { model: 'model-a', messages }).answer;
+    expect(answer.status).toBe(400);
+    expect((await answer.body()).toString()).toContain("This model's maximum context length is 2000 tokens.");
+    expect(pair.simulator.requests.length).toBe(sent);
+    // The other model's window is unknown: its provider is asked.
+    const other = await sendChat(pair.spillway.url, { model: 'model-b', messages }).answer;
+    expect((await other.body()).toString()).not.toContain('What may not be shortened');
+    expect(pair.simulator.requests.length).toBe(sent + 1);
+  });
+
   it('is still known after a restart, until it is forgotten', async () => {
     const pair = await startPair({}, { windows: { '*': 2_000 } });
     await ask(pair, 'first');

@@ -62,7 +62,9 @@ describe('an overflow form', () => {
     const streamed = eventsOf(
       await (await postChat(simulator, { ...body, stream: true, stream_options: { include_usage: true } })).text(),
     );
-    expect(streamed.at(-1)?.usage).toEqual(whole.usage);
+    // The same prompt once more is in the cache, and counts the same.
+    const { prompt_tokens, completion_tokens, total_tokens } = whole.usage;
+    expect(streamed.at(-1)?.usage).toMatchObject({ prompt_tokens, completion_tokens, total_tokens });
     const input = simulator.requests[0]?.promptTokens ?? 0;
     const told = {
       stop: choice.finish_reason,

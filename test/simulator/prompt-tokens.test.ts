@@ -45,10 +45,22 @@ describe('a prompt is counted by the documented recipe', () => {
     expect(functions).toBe(counter.count(JSON.stringify(TOOLS)) + counter.count(JSON.stringify(schema)));
   });
 
+  test('in parts: tools and response schema first, then message by message, which add up to all but the priming', async () => {
+    const schema = { type: 'json_object' };
+    const messages = [
+      { role: 'user', content: 'Hello' },
+      { role: 'assistant', content: 'Hello there' },
+    ];
+    const prompt = await count(messages, { response_format: schema, tools: TOOLS });
+    expect(prompt.parts.map(({ text }) => JSON.parse(text))).toEqual([TOOLS, schema, ...messages]);
+    const sum = prompt.parts.reduce((tokens, part) => tokens + part.tokens, 0);
+    expect(sum + 3).toBe(prompt.messages + prompt.functions);
+  });
+
   test('text parts count as their text, tool calls as JSON text', async () => {
     const text = await count([{ role: 'user', content: 'Hello there' }]);
     const parts = await count([{ role: 'user', content: [{ type: 'text', text: 'Hello there' }] }]);
-    expect(parts).toEqual(text);
+    expect(parts.messages).toBe(text.messages);
     const counter = await exactCounter();
     const calls = [{ id: 'call_1', type: 'function', function: { name: 'look', arguments: '{"at":"sea"}' } }];
     const calling = await count([{ role: 'assistant', content: null, tool_calls: calls }]);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { SUMMARY_HEADINGS, summaryRequest } from '../../src/core/compaction/prompt.js';
+import { SUMMARY_HEADINGS } from '../../src/core/compaction/headings.js';
+import { conversationTask } from '../../src/core/compaction/prompt.js';
 import { say } from '../../src/simulator/reply-plan.js';
 import type { SimulatorOptions } from '../../src/simulator/simulator.js';
 import type { SummaryBehaviour } from '../../src/simulator/summariser.js';
@@ -12,10 +13,9 @@ const FILLER = Array.from({ length: 40 }, (_, index) => `[user] Step ${index} is
 const TRANSCRIPT = `[user] Note ${FACTS[0]}.\n${FILLER}\n[result of call_1] {"log":"${FACTS[1]}\\n${FACTS[2]}"}`;
 
 function summaryBody(more: object = {}, transcript = TRANSCRIPT) {
-  const { instructions, input } = summaryRequest({
+  const { instructions, input } = conversationTask(null).write({
     previous: null,
     transcript,
-    userWish: null,
     fence: 'f3nc3',
     maxOutputTokens: 1000,
   });

@@ -3,8 +3,10 @@ import { chatCompletions } from '../../src/dialects/chat-completions.js';
 import { MemoryLedger } from '../../src/ledger/memory.js';
 import { createCompactSpine } from '../../src/proxy/compact-spine.js';
 import { createCompactor } from '../../src/proxy/compactor.js';
+import { createInvocations } from '../../src/proxy/invocations.js';
 import { openTurn } from '../../src/proxy/open-turn.js';
 import type { OpenTurnDeps } from '../../src/proxy/open-turn.js';
+import { createReducer } from '../../src/proxy/reduce.js';
 import type { ProxyRequest } from '../../src/proxy/request.js';
 import { createRunningTurns } from '../../src/proxy/running-turns.js';
 import { readSpillwayHeaders } from '../../src/proxy/spillway-headers.js';
@@ -30,12 +32,12 @@ export function createWorld(options: WorldOptions) {
   const belief = (): Promise<ModelBelief> =>
     Promise.resolve({ windowTokens: options.windowTokens, source: 'configured', capability: null });
   let unique = 0;
+  const uniqueId = (): string => `unique${String(++unique).padStart(10, '0')}`;
   const compactSpine = createCompactSpine({
     compactor: createCompactor({
       ledger,
       clock: () => 0,
-      uniqueId: () => `unique${String(++unique).padStart(10, '0')}`,
-      purse: { calls: 32, durationMs: 60_000 },
+      uniqueId,
     }),
     send: options.send,
     hash,
@@ -49,6 +51,8 @@ export function createWorld(options: WorldOptions) {
     hash,
     sign: (text) => createHmac('sha256', 'test').update(text).digest('base64url').slice(0, 32),
     policy: 'auto',
+    clock: () => 0,
+    purse: { calls: 32, durationMs: 60_000 },
     trigger,
     readsCommands: true,
     belief,
@@ -76,7 +80,14 @@ export function createWorld(options: WorldOptions) {
       deps,
     );
   }
-  return { ledger, compactSpine, open, trigger };
+  const reducer = createReducer({
+    invocations: createInvocations(hash, ''),
+    compactSpine,
+    strategy: 'summarise',
+    policies: { agingTurns: null, spillTokens: null },
+    uniqueId,
+  });
+  return { ledger, open, preparing: { compactSpine, reducer, trigger } };
 }
 
 function requestOf(headers: Readonly<Record<string, string>>): ProxyRequest {

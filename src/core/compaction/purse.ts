@@ -10,9 +10,13 @@ export interface Purse {
 }
 
 export function createPurse(limits: { readonly calls: number; readonly durationMs: number }, clock: Clock): Purse {
-  const deadline = clock() + limits.durationMs;
+  // Time runs from the first use: what a provider takes to answer is not spent on summaries.
+  let deadline: number | null = null;
   let callsMade = 0;
-  const remainingMs = (): number => Math.max(0, deadline - clock());
+  const remainingMs = (): number => {
+    deadline ??= clock() + limits.durationMs;
+    return Math.max(0, deadline - clock());
+  };
   return {
     take() {
       if (callsMade >= limits.calls || remainingMs() === 0) return false;

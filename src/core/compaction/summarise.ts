@@ -1,10 +1,8 @@
 import type { SummaryRequest, SummaryResponse, UniqueId } from '../ports.js';
-import { summaryContent, summaryRequest } from './prompt.js';
 import type { Purse } from './purse.js';
 import { redactSecrets } from './redact.js';
 import { splitText } from './split-text.js';
-import { rejectionOf } from './validate.js';
-import type { RejectionReason } from './validate.js';
+import type { RejectionReason, SummaryText } from './validate.js';
 
 /** Below this a chunk is too small to be worth a call. */
 const SMALLEST_CHUNK_TOKENS = 256;
@@ -17,11 +15,29 @@ export interface Passage {
   readonly covered: number | null;
 }
 
+/** What is to be written, and what is good enough. */
+export interface SummaryTask {
+  write(material: SummaryMaterial): SummaryRequest;
+  /** Null if the text will do. */
+  refuse(response: SummaryText, tokens: number, capTokens: number): RejectionReason | null;
+  /** The form in which an accepted text is kept and sent. */
+  content(text: string): string;
+}
+
+export interface SummaryMaterial {
+  /** The record so far, in its kept form; null for the first part. */
+  readonly previous: string | null;
+  readonly transcript: string;
+  /** An unguessable word that fences the data (SPEC 5.6). */
+  readonly fence: string;
+  readonly maxOutputTokens: number;
+}
+
 export interface SummariseInput {
-  /** The active summary's content, or null. */
+  readonly task: SummaryTask;
+  /** The record to go on from, or null. */
   readonly previous: string | null;
   readonly passages: readonly Passage[];
-  readonly userWish: string | null;
   /** Most tokens of one summary (SPEC 5.6). */
   readonly capTokens: number;
   /** Most tokens of material in one call, the record so far included. */
@@ -50,7 +66,6 @@ export interface Summarised {
  */
 export async function summarise(input: SummariseInput, deps: SummariseDeps): Promise<Summarised> {
   const queue = input.passages.map((passage) => ({ ...passage, text: redactSecrets(passage.text) }));
-  const userWish = input.userWish === null ? null : redactSecrets(input.userWish);
   let soFar = input.previous === null ? null : redactSecrets(input.previous);
   let record: Summarised['record'] = null;
   let inputTokens = input.inputTokens;
@@ -62,13 +77,12 @@ export async function summarise(input: SummariseInput, deps: SummariseDeps): Pro
     const taken = takeChunk(queue, room, deps.count);
     if (!deps.purse.take()) return stopped(record, 'failed', 'purse_empty');
     const response = await deps.ask(
-      summaryRequest({
+      input.task.write({
         previous: soFar,
         transcript: queue
           .slice(0, taken)
           .map((passage) => passage.text)
           .join('\n'),
-        userWish,
         fence: deps.uniqueId(),
         maxOutputTokens: input.capTokens,
       }),
@@ -80,14 +94,14 @@ export async function summarise(input: SummariseInput, deps: SummariseDeps): Pro
         inputTokens = Math.floor(Math.min(inputTokens, response.limitTokens ?? inputTokens) / 2);
         continue;
       case 'text': {
-        const refused: RejectionReason | null = rejectionOf(response, deps.count(response.text), input.capTokens);
+        const refused = input.task.refuse(response, deps.count(response.text), input.capTokens);
         if (refused !== null) {
           if (retried) return stopped(record, 'rejected', refused);
           retried = true;
           continue;
         }
         retried = false;
-        soFar = redactSecrets(summaryContent(response.text));
+        soFar = redactSecrets(input.task.content(response.text));
         const covered = queue[taken - 1]?.covered ?? null;
         if (covered !== null) record = { content: soFar, covered };
         queue.splice(0, taken);
@@ -128,4 +142,17 @@ function takeChunk(queue: Passage[], roomTokens: number, count: (text: string) =
 
 function stopped(record: Summarised['record'], outcome: 'failed' | 'rejected', reason: string): Summarised {
   return { record, stop: { outcome, reason } };
+}
+
+/** Room for material in one summary call: the summariser's window less its output, a request without material, a margin. */
+export function materialTokens(
+  task: SummaryTask,
+  windowTokens: number,
+  capTokens: number,
+  calibration: number,
+  deps: SummariseDeps,
+): number {
+  const empty = task.write({ previous: '', transcript: '', fence: deps.uniqueId(), maxOutputTokens: capTokens });
+  const room = (windowTokens * 0.9 - capTokens) / Math.max(1, calibration);
+  return Math.floor(room) - deps.count(empty.instructions) - deps.count(empty.input);
 }

@@ -4,13 +4,14 @@ import { budgetShare, reserveTokens } from '../../../src/core/budget.js';
 import type { Limits } from '../../../src/core/budget.js';
 import { compact } from '../../../src/core/compaction/compact.js';
 import type { CompactionInput } from '../../../src/core/compaction/compact.js';
-import { SUMMARY_HEADINGS } from '../../../src/core/compaction/prompt.js';
+import { SUMMARY_HEADINGS } from '../../../src/core/compaction/headings.js';
 import { createPurse } from '../../../src/core/compaction/purse.js';
 import { estimateView } from '../../../src/core/estimate.js';
 import type { Ruler } from '../../../src/core/estimate.js';
 import type { Message } from '../../../src/core/message.js';
 import type { SummaryRequest, SummaryResponse } from '../../../src/core/ports.js';
 import { render } from '../../../src/core/render.js';
+import { NO_REDUCTION } from '../../../src/core/request/reduction.js';
 import {
   calling,
   image,
@@ -18,7 +19,7 @@ import {
   message,
   result,
   spineOf,
-  summaryMessage,
+  forms,
   summaryOf,
   system,
   turn,
@@ -63,9 +64,10 @@ async function run({ messages, input = {}, fixedTokens = 0, covered = 0, answer 
       aim: { trigger: 0.8 },
       keepTokensSetting: null,
       minimumGain: 0.1,
+      reduction: NO_REDUCTION,
       userWish: null,
       summariserWindowTokens: 100_000,
-      summaryMessage,
+      forms,
       ...input,
     },
     {

@@ -1,20 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import {
-  SUMMARY_HEADINGS,
-  isSummaryPrompt,
-  summaryContent,
-  summaryRequest,
-  transcribe,
-} from '../../../src/core/compaction/prompt.js';
-import type { SummaryInput } from '../../../src/core/compaction/prompt.js';
+import { SUMMARY_HEADINGS, isSummaryPrompt } from '../../../src/core/compaction/headings.js';
+import { conversationTask, summaryContent, transcribe } from '../../../src/core/compaction/prompt.js';
+import type { SummaryMaterial } from '../../../src/core/compaction/summarise.js';
 import { SUMMARY_MARKER } from '../../../src/core/node.js';
 import { assistant, call, image, message, result, system, user } from '../builders.js';
 
-const ask = (part: Partial<SummaryInput> = {}) =>
-  summaryRequest({
+const ask = ({ userWish = null, ...part }: Partial<SummaryMaterial> & { readonly userWish?: string | null } = {}) =>
+  conversationTask(userWish).write({
     previous: null,
     transcript: '[user] Hello.',
-    userWish: null,
     fence: 'f3nc3',
     maxOutputTokens: 1_000,
     ...part,

@@ -22,7 +22,20 @@ describe('the purse of one client request, SPEC 5.6', () => {
   it('never has less than no time left', () => {
     let now = 0;
     const purse = createPurse({ calls: 1, durationMs: 10 }, () => now);
+    expect(purse.remainingMs()).toBe(10);
     now = 1_000;
     expect(purse.remainingMs()).toBe(0);
+  });
+
+  it('spends no time before its first use: a provider may take long to answer', () => {
+    let now = 0;
+    const purse = createPurse({ calls: 2, durationMs: 1_000 }, () => now);
+    now = 50_000;
+    expect(purse.take()).toBe(true);
+    expect(purse.remainingMs()).toBe(1_000);
+    now = 50_999;
+    expect(purse.remainingMs()).toBe(1);
+    now = 51_000;
+    expect(purse.take()).toBe(false);
   });
 });

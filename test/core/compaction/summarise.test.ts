@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { SUMMARY_HEADINGS } from '../../../src/core/compaction/prompt.js';
+import { SUMMARY_HEADINGS } from '../../../src/core/compaction/headings.js';
+import { conversationTask } from '../../../src/core/compaction/prompt.js';
 import { createPurse } from '../../../src/core/compaction/purse.js';
 import { summarise } from '../../../src/core/compaction/summarise.js';
 import type { Passage, SummariseInput } from '../../../src/core/compaction/summarise.js';
@@ -40,7 +41,7 @@ interface Run {
 async function run({ passages, answers = [], input = {}, calls = 32 }: Run) {
   const asked: SummaryRequest[] = [];
   const outcome = await summarise(
-    { previous: null, passages, userWish: null, capTokens: 1_000, inputTokens: 2_000, ...input },
+    { task: conversationTask(null), previous: null, passages, capTokens: 1_000, inputTokens: 2_000, ...input },
     {
       ask(request) {
         asked.push(request);
@@ -62,7 +63,7 @@ describe('a history that fits', () => {
   it('is one call, with the earlier record and the user’s wish, SPEC 5.6', async () => {
     const { record, stop, asked } = await run({
       passages: turns('[user] a', '[user] b'),
-      input: { previous: 'Earlier.', userWish: 'the numbers' },
+      input: { previous: 'Earlier.', task: conversationTask('the numbers') },
     });
     expect(asked).toHaveLength(1);
     expect(asked[0]?.input).toMatch(/Earlier\.[\s\S]*\[user\] a\n\[user\] b[\s\S]*the numbers/);

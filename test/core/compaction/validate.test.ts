@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { SUMMARY_HEADINGS } from '../../../src/core/compaction/prompt.js';
+import { SUMMARY_HEADINGS } from '../../../src/core/compaction/headings.js';
 import { rejectionOf, savesEnough } from '../../../src/core/compaction/validate.js';
 import type { SummaryResponse } from '../../../src/core/ports.js';
 
