@@ -14,6 +14,10 @@ function untilStopped(): Promise<void> {
   });
 }
 
+// Whoever reads the log may leave; the proxy goes on.
+process.stdout.on('error', () => undefined);
+process.stderr.on('error', () => undefined);
+
 process.exitCode = await commandLine(process.argv.slice(2), {
   env: process.env,
   say: (text) => void process.stdout.write(`${text}\n`),

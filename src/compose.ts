@@ -109,8 +109,12 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
     send,
     belief,
     loadCounter,
-    tenantOf: (headers) =>
-      tenantOf(headers, { single: config.loopback && config.tenants === 'auto', userHeader: config.userHeader, sign }),
+    tenantOf: (headers, query) =>
+      tenantOf(headers, query, {
+        single: config.loopback && config.tenants === 'auto',
+        userHeader: config.userHeader,
+        sign,
+      }),
     readBody: ports.readBody,
     recordCall: createRecordCall({ hash, digest: ports.digest, clock, onGap: ports.onGap }),
     writeLog: ports.writeLog,

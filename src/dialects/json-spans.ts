@@ -49,10 +49,13 @@ export function elementSpans(text: string, from = 0): readonly Span[] {
 function skipSpace(text: string, from: number): number {
   let at = from;
   for (; at < text.length; at++) {
-    const code = text.charCodeAt(at);
-    if (code !== 0x20 && code !== 0x0a && code !== 0x0d && code !== 0x09) break;
+    if (!isSpace(text.charCodeAt(at))) break;
   }
   return at;
+}
+
+function isSpace(code: number): boolean {
+  return code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09;
 }
 
 function skipComma(text: string, from: number): number {
@@ -98,6 +101,6 @@ function skipValue(text: string, from: number): number {
 /** A number or literal ends before the white space that precedes `delimiter`. */
 function endOfLiteral(text: string, delimiter: number): number {
   let end = delimiter;
-  while (end > 0 && skipSpace(text, end - 1) !== end - 1) end--;
+  while (end > 0 && isSpace(text.charCodeAt(end - 1))) end--;
   return end;
 }

@@ -23,7 +23,14 @@ const TOKEN_HEADER = 'x-spillway-admin-token';
 
 const localName = /^(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 const forwardingHeaders = /^(x-forwarded-.*|forwarded|x-real-ip|via)$/;
-const credentialHeaders = ['authorization', 'x-api-key', 'api-key', 'openai-organization', 'openai-project'] as const;
+const credentialHeaders = [
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'openai-organization',
+  'openai-project',
+] as const;
 
 /**
  * Lets a request to `/v1` in. On a loopback address a page of the web can reach us through a name that it makes resolve

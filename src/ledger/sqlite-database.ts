@@ -14,9 +14,22 @@ export interface SqliteStatement {
 }
 
 /** A SQLite connection as the SQL ledger wants it. Keeps each statement prepared: their texts are a fixed few. */
-export function sqliteDatabase(handle: SqliteHandle): SqlDatabase {
+export function sqliteDatabase(handle: SqliteHandle, busyTimeoutMs = 0): SqlDatabase {
   const statements = new Map<string, SqliteStatement>();
   let closed = false;
+  let patient = true;
+  // The process stands still while it waits: one wait for a lock that is held is enough, until it is free again.
+  const begin = (): void => {
+    try {
+      handle.exec('BEGIN IMMEDIATE');
+    } catch (error) {
+      if (patient) handle.exec('PRAGMA busy_timeout = 0');
+      patient = false;
+      throw error;
+    }
+    if (!patient) handle.exec(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}`);
+    patient = true;
+  };
   const prepare = (sql: string): SqliteStatement => {
     const statement = statements.get(sql) ?? handle.prepare(sql);
     statements.set(sql, statement);
@@ -31,7 +44,7 @@ export function sqliteDatabase(handle: SqliteHandle): SqlDatabase {
     },
     transaction(work) {
       // IMMEDIATE: a lock that another process holds is met here, before anything was read that would be stale by then.
-      guard(() => handle.exec('BEGIN IMMEDIATE'));
+      guard(begin);
       try {
         const result = work();
         guard(() => handle.exec('COMMIT'));

@@ -59,7 +59,7 @@ function openLedger(handle: SqliteHandle, options: SqliteOptions): Ledger & Dire
     handle.exec(`PRAGMA busy_timeout = ${Math.trunc(options.busyTimeoutMs)}`);
     handle.exec('PRAGMA journal_mode = WAL');
     handle.exec(`PRAGMA synchronous = ${options.durability === 'full' ? 'FULL' : 'NORMAL'}`);
-    return new SqlLedger(sqliteDatabase(handle), options.clock);
+    return new SqlLedger(sqliteDatabase(handle, options.busyTimeoutMs), options.clock);
   } catch (error) {
     handle.close();
     throw error;

@@ -1,4 +1,11 @@
-const CREDENTIAL_HEADERS = ['authorization', 'x-api-key', 'api-key', 'openai-organization', 'openai-project'] as const;
+const CREDENTIAL_HEADERS = [
+  'authorization',
+  'x-api-key',
+  'api-key',
+  'x-goog-api-key',
+  'openai-organization',
+  'openai-project',
+] as const;
 
 /** Of a client's headers, what says who pays: all of them that goes along with a request of Spillway's own. */
 export function credentialOf(headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> {

@@ -30,7 +30,7 @@ export interface ProxyDeps extends OpenTurnDeps, Omit<ServeTurnDeps, 'acts'>, Om
   /** A failing store lets requests pass without it, or refuses them. */
   readonly storeFailure: 'pass' | 'refuse';
   readonly dialects: ReadonlyMap<DialectName, Dialect>;
-  tenantOf(headers: Readonly<Record<string, string>>): string;
+  tenantOf(headers: Readonly<Record<string, string>>, query: string): string;
   /** Reads a whole body and undoes its content encoding; rejects as `decodeBody` does. */
   readBody(
     body: AsyncIterable<Uint8Array> | null,
@@ -90,7 +90,7 @@ async function serve(
     read,
     body,
     options,
-    tenant: deps.tenantOf(request.headers),
+    tenant: deps.tenantOf(request.headers, request.query),
     closed: sink.closed,
   };
   const claim = claimFor(options, incoming.tenant, deps);

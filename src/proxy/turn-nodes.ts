@@ -19,10 +19,11 @@ export interface ChainNodes {
 /** Builds the nodes of a chain that a store lacks, see `OpenTurn.node`. */
 export function chainNodeBuilder(input: ChainNodes): (index: number) => NewNode {
   let first = true;
+  const callerOf = createCallerLookup(input.spine);
   return (index) => {
     const node = input.spine[index];
     if (node === undefined) throw new RangeError(`no node at ${index}`);
-    const caller = callerOf(input.spine, index) ?? (first ? input.spawner : null);
+    const caller = callerOf(index) ?? (first ? input.spawner : null);
     first = false;
     const built = newNode(node, input.spine[index - 1]?.id ?? ROOT, caller, input.counter);
     if (built.tokens !== null) input.written.set(node.id, built.tokens);
@@ -55,13 +56,20 @@ function newNode(node: SpineNode, predecessor: string, caller: string | null, co
   };
 }
 
-/** The assistant node whose call a tool result answers: the latest one before it that made such a call. */
-function callerOf(spine: readonly SpineNode[], index: number): string | null {
-  const callId = spine[index]?.message.results[0]?.callId;
-  if (callId === undefined) return null;
-  for (let at = index - 1; at >= 0; at--) {
-    const node = spine[at];
-    if (node?.message.calls.some((call) => call.id === callId) === true) return node.id;
-  }
-  return null;
+/**
+ * The assistant node whose call a tool result answers: the latest one before it that made such a call. Asked in ascending
+ * order, each node's calls are looked at once.
+ */
+function createCallerLookup(spine: readonly SpineNode[]): (index: number) => string | null {
+  const callers = new Map<string, string>();
+  let seen = 0;
+  return (index) => {
+    const callId = spine[index]?.message.results[0]?.callId;
+    if (callId === undefined) return null;
+    for (; seen < index; seen++) {
+      const node = spine[seen];
+      for (const call of node?.message.calls ?? []) if (node !== undefined) callers.set(call.id, node.id);
+    }
+    return callers.get(callId) ?? null;
+  };
 }

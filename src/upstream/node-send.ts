@@ -72,6 +72,8 @@ export function createNodeSend(options: NodeSendOptions): NodeSend {
               stop: () => started.abort(new Error('the reader left')),
             });
             resolve({ status, headers: readHeaders(started.rawHeaders), body });
+            // A 304 may state the length of what it does not send (RFC 9110 8.6); undici takes that for a broken body.
+            if (status === 304) body.end();
           },
           onResponseData(_, chunk) {
             body?.push(chunk);

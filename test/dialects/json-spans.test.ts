@@ -82,3 +82,9 @@ describe('json spans', () => {
     expect(span).toEqual({ start: 8 + 2_000_000 + 5, end: 8 + 2_000_000 + 6 });
   });
 });
+
+test('white space behind a literal costs its length once, however long it is', () => {
+  const text = `{"n":1${' '.repeat(1_000_000)},"m":2}`;
+  const span = memberSpans(text).get('n');
+  expect(text.slice(span?.start, span?.end)).toBe('1');
+});
