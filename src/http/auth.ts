@@ -1,5 +1,6 @@
 import { timingSafeEqual } from 'hono/utils/buffer';
 import { SpillwayError } from '../core/errors.js';
+import { credentialOf } from '../proxy/credential.js';
 
 export interface AccessSettings {
   /** Listens on a loopback address only. */
@@ -23,14 +24,6 @@ const TOKEN_HEADER = 'x-spillway-admin-token';
 
 const localName = /^(localhost|127(?:\.\d{1,3}){3}|\[::1\])(?::\d{1,5})?$/i;
 const forwardingHeaders = /^(x-forwarded-.*|forwarded|x-real-ip|via)$/;
-const credentialHeaders = [
-  'authorization',
-  'x-api-key',
-  'api-key',
-  'x-goog-api-key',
-  'openai-organization',
-  'openai-project',
-] as const;
 
 /**
  * Lets a request to `/v1` in. On a loopback address a page of the web can reach us through a name that it makes resolve
@@ -77,12 +70,8 @@ export async function providerCredential(
   settings: AccessSettings,
 ): Promise<Readonly<Record<string, string>>> {
   const authorizationIsOurs = await isToken(bearerOf(caller), settings);
-  return Object.fromEntries(
-    credentialHeaders.flatMap((name) => {
-      const value = caller.headers[name];
-      return value === undefined || (name === 'authorization' && authorizationIsOurs) ? [] : [[name, value]];
-    }),
-  );
+  const { authorization, ...others } = credentialOf(caller.headers);
+  return authorization === undefined || authorizationIsOurs ? others : { authorization, ...others };
 }
 
 /** Whether a method changes nothing. */
