@@ -37,6 +37,15 @@ function first(body: AsyncIterable<Uint8Array>): Promise<IteratorResult<Uint8Arr
 }
 
 describe('createNodeSend', () => {
+  it('passes a 304 that states the length of what it does not send, as RFC 9110 8.6 allows', async () => {
+    const url = await serveRaw((socket) => {
+      socket.once('data', () => socket.write('HTTP/1.1 304 Not Modified\r\ncontent-length: 120\r\n\r\n'));
+    });
+    const { status, body } = await sender()(`${url}/`);
+    expect(status).toBe(304);
+    expect(await readText(body)).toBe('');
+  });
+
   it('sends method, path, query, headers and body as they are', async () => {
     const url = await serve((request, response) => {
       void readText(request).then((body) => {
