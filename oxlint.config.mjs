@@ -109,19 +109,26 @@ const layers = [
   { folder: 'sse', imports: ['core'] },
   { folder: 'tokens', imports: ['core'] },
   { folder: 'dialects', imports: ['core'] },
-  { folder: 'ledger', imports: ['core'], onNode: ['sqlite*.ts'] },
+  { folder: 'ledger', imports: ['core'], onNode: ['sqlite*.ts', 'redis*.ts'] },
   { folder: 'upstream', imports: ['core'], onNode: ['decode-body.ts'] },
   { folder: 'proxy', imports: ['core', 'sse', 'tokens', 'dialects', 'upstream'] },
   { folder: 'http', imports: ['core', 'sse', 'tokens', 'dialects', 'upstream', 'proxy'] },
   { folder: 'config', imports: ['core', 'dialects', 'upstream', 'proxy', 'http'] },
   { folder: 'simulator', imports: ['core', 'sse', 'tokens'], onNode: ['*.ts'] },
+  // A composition root in files of its own: it chooses drivers, and shares `compose.ts` and `config.ts` with the other roots.
+  {
+    folder: 'worker',
+    imports: ['core', 'sse', 'tokens', 'dialects', 'ledger', 'upstream', 'proxy', 'http', 'config'],
+    beside: ['compose', 'config'],
+    isRoot: true,
+  },
 ];
 
 /** What is tied to a platform: another folder gets it from a composition root, through a port, as it does its store. */
 const drivers = 'tokens/node-[^/]+|upstream/((node|fetch)-[^/]+|decode-body\\.js)';
 
 const nodePackages = '^(node:|(undici|better-sqlite3|ioredis|pino|@hono/node-server)(/|$))';
-const nodeFiles = '/(node-[^/]+|sqlite[^/]*|decode-body\\.js)$';
+const nodeFiles = '/(node-[^/]+|sqlite[^/]*|redis[^/]*|decode-body\\.js)$';
 const noNode = { regex: `${nodePackages}|${nodeFiles}`, message: 'This file runs in a Worker too.' };
 
 /** What a file may ask of its surroundings, by where it runs. */
@@ -155,10 +162,12 @@ const platforms = {
   },
 };
 
+const besideFolders = 'No folder imports what stands beside the folders.';
+
 /** Folders below a layer's own, at most. */
 const DEEPEST = 3;
 
-function layerOverrides({ folder, imports, isPure = false, onNode = [] }) {
+function layerOverrides({ folder, imports, isPure = false, isRoot = false, onNode = [], beside = [] }) {
   const allowed = [folder, ...imports];
   const others = layers.map((layer) => layer.folder).filter((name) => !allowed.includes(name));
 
@@ -166,8 +175,10 @@ function layerOverrides({ folder, imports, isPure = false, onNode = [] }) {
     const up = '\\.\\./'.repeat(depth + 1);
     const patterns = [
       { regex: `^${up}(${others.join('|')})/`, message: `src/${folder} may import: ${allowed.join(', ')}.` },
-      { regex: `^${up}([^/]+$|\\.\\./)`, message: 'No folder imports what stands beside the folders.' },
-      { regex: `^${up}(${drivers})$`, message: 'Only a composition root imports a driver.' },
+      beside.length === 0
+        ? { regex: `^${up}([^/]+$|\\.\\./)`, message: besideFolders }
+        : { group: [`${'../'.repeat(depth + 1)}*`, ...beside.map((name) => `!../${name}.js`)], message: besideFolders },
+      ...(isRoot ? [] : [{ regex: `^${up}(${drivers})$`, message: 'Only a composition root imports a driver.' }]),
       ...noImports,
     ];
     return {
@@ -195,13 +206,21 @@ export default {
     { files: ['src/**/*.ts'], rules: { 'eslint/max-lines': ['error', maxLines] } },
     ...layers.flatMap(layerOverrides),
     { files: ['src/worker.ts'], rules: { 'no-restricted-imports': ['error', { patterns: [noNode] }] } },
+    // What the Workers runtime has beyond the web's standards.
+    {
+      files: ['src/http/worker-*.ts'],
+      globals: { FixedLengthStream: 'readonly', IdentityTransformStream: 'readonly' },
+    },
     // Their loops keep an index inside its typed array.
     { files: ['src/tokens/*.ts'], rules: { 'typescript/no-non-null-assertion': 'off' } },
     { files: ['test/**/*.ts'], rules: inTests },
     {
-      files: ['bench/**', 'scripts/**', 'src/cli.ts', 'src/simulator/**'],
+      files: ['bench/**', 'scripts/**', 'src/cli.ts', 'src/simulator/**', 'src/worker.ts', 'src/worker/**'],
       rules: { 'eslint/no-console': 'off', 'unicorn/no-process-exit': 'off' },
     },
-    { files: ['*.config.ts', '*.config.mjs', 'src/worker.ts'], rules: { 'import/no-default-export': 'off' } },
+    {
+      files: ['*.config.ts', '*.config.mjs', 'src/worker.ts', 'test/workerd/worker.ts'],
+      rules: { 'import/no-default-export': 'off' },
+    },
   ],
 };

@@ -1,8 +1,10 @@
 import packageJson from '../package.json' with { type: 'json' };
 import { readConfig, type Config } from './config.js';
 import { readFlags } from './config/flags.js';
-import { settingsHelp, settingsHelpText } from './config/settings.js';
+import { settingFlags, settingsHelpText } from './config/settings.js';
 import { SpillwayError } from './core/errors.js';
+import { EXPORT_HELP, exportCommand } from './export.js';
+import { IMPORT_HELP, importCommand } from './import.js';
 import { startSpillway } from './node.js';
 import { simulate, SIMULATE_HELP } from './simulate.js';
 import type { Surroundings } from './surroundings.js';
@@ -15,12 +17,16 @@ const HELP = `Spillway: a proxy that keeps long conversations with a model going
 
 Usage:
   spillway serve [--setting value …]     start the proxy
+  spillway export [--option value …]     write stored conversations to standard output, to keep or to move them
+  spillway import FILE [--setting value …]   take them over into a store
   spillway simulate [--option value …]   start a provider that is none, to try things on
   spillway [command] --help | --version
 
 Point an OpenAI client's base URL at http://127.0.0.1:8484/v1 and keep its key: it goes through to the provider.
 
 ${SERVE_HELP}
+${EXPORT_HELP}
+${IMPORT_HELP}
 ${SIMULATE_HELP}`;
 
 /** Runs a command line to its end. Resolves to the exit status: 0, 1 for a failure, 2 for wrong usage or settings. */
@@ -38,6 +44,10 @@ async function run([command, ...rest]: readonly string[], around: Surroundings):
   switch (command) {
     case 'serve':
       return wantsHelp ? answer(SERVE_HELP, around) : serve(rest, around);
+    case 'export':
+      return wantsHelp ? answer(EXPORT_HELP, around) : exportCommand(rest, around);
+    case 'import':
+      return wantsHelp ? answer(IMPORT_HELP, around) : importCommand(rest, around);
     case 'simulate':
       return wantsHelp ? answer(SIMULATE_HELP, around) : simulate(rest, around);
     case '--version':
@@ -57,16 +67,19 @@ async function run([command, ...rest]: readonly string[], around: Surroundings):
 }
 
 async function serve(args: readonly string[], { env, note, untilStopped }: Surroundings): Promise<number> {
-  const flags = [...settingsHelp().values()].flatMap((setting) => setting.flag ?? []);
-  const config = readConfig(env, readFlags(args, flags));
+  const config = readConfig(env, readFlags(args, settingFlags()));
   const spillway = await startSpillway(config);
   for (const line of startLines(config, spillway.url)) note(line);
   if (config.adminToken === null && spillway.adminToken !== null) {
     note(`Admin token for ${spillway.url}/spillway/v1 (SPILLWAY_ADMIN_TOKEN chooses one): ${spillway.adminToken}`);
   }
   await untilStopped();
-  note('Spillway finishes what is running, then stops. Once more to stop at once.');
-  await spillway.close();
+  note(
+    `Spillway finishes what is running, for ${config.drainSeconds} seconds at most, then stops. Once more to stop at once.`,
+  );
+  const hurry = new AbortController();
+  void untilStopped().then(() => hurry.abort());
+  await spillway.close(hurry.signal);
   return 0;
 }
 

@@ -1,14 +1,19 @@
 import type { Config } from './config.js';
-import type { Conversation, Directory, Hash, Ledger, TokenCounter, UniqueId } from './core/ports.js';
+import type { Conversation, ConversationKey, Directory, Hash, Ledger, SharedCache, UniqueId } from './core/ports.js';
+import { anthropicMessages } from './dialects/anthropic-messages.js';
 import { chatCompletions } from './dialects/chat-completions.js';
 import type { Dialect, DialectName } from './dialects/dialect.js';
+import { responses } from './dialects/responses.js';
 import { errorForm } from './http/errors.js';
 import type { Upstreams } from './http/upstreams.js';
 import { compactConversation } from './proxy/compact-conversation.js';
 import type { CompactConversationRequest } from './proxy/compact-conversation.js';
 import { createCompactSpine } from './proxy/compact-spine.js';
+import { createCompactionSupport } from './proxy/compaction-support.js';
 import { createCompactor } from './proxy/compactor.js';
-import type { CompactionReport } from './proxy/compactor.js';
+import type { CompactionReport, Compactor } from './proxy/compactor.js';
+import { createDeletion } from './proxy/deletion.js';
+import type { Deletion } from './proxy/deletion.js';
 import { createInvocations } from './proxy/invocations.js';
 import { createLearnedWindows } from './proxy/learned-windows.js';
 import { createModelWindows } from './proxy/model-windows.js';
@@ -19,10 +24,15 @@ import { createRecordCall } from './proxy/record-call.js';
 import type { RecordCallDeps } from './proxy/record-call.js';
 import { createReducer } from './proxy/reduce.js';
 import type { Proxy, UpstreamRoute } from './proxy/request.js';
+import { sweep } from './proxy/retention.js';
+import type { RetentionDeps, Sweep } from './proxy/retention.js';
 import { createRunningTurns } from './proxy/running-turns.js';
+import { createSharedInvocations } from './proxy/shared-invocations.js';
+import { createSharedTurns } from './proxy/shared-turns.js';
+import { sleep } from './proxy/sleep.js';
 import { tenantOf } from './proxy/tenant.js';
 import type { Sign } from './proxy/tenant.js';
-import type { LoadCounter } from './tokens/counter.js';
+import type { LoadCounter, PatientCounter } from './tokens/counter.js';
 import { encodingFor } from './tokens/encoding.js';
 import { createDiscovery } from './upstream/discovery.js';
 import type { SendUpstream } from './upstream/upstream.js';
@@ -32,6 +42,10 @@ import type { ModelLimits } from './upstream/windows.js';
 export interface PlatformPorts {
   readonly ledger: Ledger;
   readonly directory: Directory;
+  /** What processes on the same store share beside it; null where this one is alone. */
+  readonly sharedCache: SharedCache | null;
+  /** False where a request may end and what it left undone never settles: then none waits for the work of another. */
+  readonly sharesWork: boolean;
   readonly send: SendUpstream;
   readonly hash: Hash;
   readonly digest: RecordCallDeps['digest'];
@@ -50,13 +64,18 @@ export interface Composed {
   readonly proxy: Proxy;
   compact(conversation: Conversation, request: CompactConversationRequest): Promise<CompactionReport>;
   readonly windows: Pick<ModelWindows, 'all' | 'forget'>;
+  readonly deletion: Deletion;
+  /** Erases what is kept too long or takes too much, once (SPEC 2.6). */
+  sweep(around: Pick<RetentionDeps, 'pause' | 'stopped'>): Promise<Sweep>;
   /** Resolves when no turn and no compaction runs any more, nor anything beside them. */
   drain(): Promise<void>;
 }
 
 const DAY_MS = 24 * 60 * 60_000;
 
-const dialects: ReadonlyMap<DialectName, Dialect> = new Map([[chatCompletions.name, chatCompletions]]);
+const dialects: ReadonlyMap<DialectName, Dialect> = new Map(
+  [chatCompletions, responses, anthropicMessages].map((dialect) => [dialect.name, dialect]),
+);
 
 /** The proxy of a configuration on a platform. */
 export function compose(config: Config, ports: PlatformPorts): Composed {
@@ -73,15 +92,24 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
     learnedMs: config.learnedDays * DAY_MS,
   });
   const { belief } = windows;
-  const loadCounter = (model: string): Promise<TokenCounter> => ports.loadCounter(encodingFor(model));
+  const loadCounter = (model: string): Promise<PatientCounter> => ports.loadCounter(encodingFor(model));
   const running = createRunningTurns();
-  const compactor = createCompactor({ ledger, clock, uniqueId });
+  const sharedTurns = createSharedTurns(ports.sharedCache, sleep);
+  const compactors = (): Compactor => createCompactor({ ledger, clock, uniqueId, sleep });
+  const compactor = ports.sharesWork ? compactors() : apart(compactors);
   const purse = { calls: config.purseCalls, durationMs: config.purseMs };
   const { summaryModel, keepTokens, minGain: minimumGain, trigger, summaryKey, summaryPolicy: policy } = config;
   const settings = { summaryModel, keepTokens, minimumGain, trigger };
   const compactSpine = createCompactSpine({ compactor, send, hash, settings, summaryKey, belief });
+  const invocations = createInvocations({
+    hash,
+    clock,
+    settings: JSON.stringify([summaryModel, config.resultStrategy]),
+    shared: ports.sharedCache === null ? null : createSharedInvocations(ports.sharedCache, hash),
+  });
+  const forget = (conversation: ConversationKey): void => invocations.forget(conversation);
   const reducer = createReducer({
-    invocations: createInvocations(hash, JSON.stringify([summaryModel, config.resultStrategy])),
+    invocations,
     compactSpine,
     strategy: config.resultStrategy,
     policies: { agingTurns: config.agingTurns, spillTokens: config.spillTokens },
@@ -95,8 +123,11 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
     purse,
     readsCommands: config.mode === 'compact',
     ledger,
+    directory: ports.directory,
     running,
+    sharedTurns,
     compactSpine,
+    compactionSupport: createCompactionSupport(clock),
     reducer,
     keepAliveMs: config.keepAliveSeconds * 1000,
     windows,
@@ -111,12 +142,12 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
     loadCounter,
     tenantOf: (headers, query) =>
       tenantOf(headers, query, {
-        single: config.loopback && config.tenants === 'auto',
+        single: config.singleTenant,
         userHeader: config.userHeader,
         sign,
       }),
     readBody: ports.readBody,
-    recordCall: createRecordCall({ hash, digest: ports.digest, clock, onGap: ports.onGap }),
+    recordCall: createRecordCall({ directory: ports.directory, hash, digest: ports.digest, clock, onGap: ports.onGap }),
     writeLog: ports.writeLog,
     errorResponse(error, dialect) {
       const form = errorForm(error);
@@ -127,6 +158,15 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
   return {
     proxy,
     windows,
+    deletion: createDeletion({
+      ledger,
+      directory: ports.directory,
+      running,
+      forget,
+      forgetWindows: (tenant) => windows.forgetTenant(tenant),
+    }),
+    sweep: (around) =>
+      sweep({ ledger, directory: ports.directory, limits: config.retention, onErased: forget, ...around }, clock()),
     compact: (conversation, request) =>
       compactConversation(conversation, request, {
         ledger,
@@ -146,6 +186,11 @@ export function compose(config: Config, ports: PlatformPorts): Composed {
       await windows.close();
     },
   };
+}
+
+/** Compactions that know of each other by their leases alone. */
+function apart(create: () => Compactor): Compactor {
+  return { run: (job, closed) => create().run(job, closed), drain: async () => undefined };
 }
 
 function routeTo(baseUrl: string, upstreams: Upstreams): UpstreamRoute | null {

@@ -4,10 +4,22 @@ import { settings, settingsHelp, type SettingHelp } from './config/settings.js';
 import { selectorText, type UpstreamEntry, type WindowSetting } from './config/values.js';
 import { SpillwayError } from './core/errors.js';
 import type { Upstreams } from './http/upstreams.js';
+import { redisAddress, type RedisAddress } from './ledger/redis-address.js';
 import type { UpstreamRoute } from './proxy/request.js';
+import type { RetentionLimits } from './proxy/retention.js';
 
 type Values = z.output<typeof settings>;
-type Renamed = 'upstreamUrl' | 'upstreamKey' | 'upstreamKeys' | 'upstreamTimeoutSeconds' | 'purseSeconds' | 'bodyLimit';
+type Renamed =
+  | 'upstreamUrl'
+  | 'upstreamKey'
+  | 'upstreamKeys'
+  | 'upstreamTimeoutSeconds'
+  | 'retentionDays'
+  | 'tenantBytes'
+  | 'redisUrl'
+  | 'tenants'
+  | 'purseSeconds'
+  | 'bodyLimit';
 
 /** Every setting, read and checked. Null is "not set"; what is derived or converted stands below the rest. */
 export interface Config extends Readonly<Omit<Values, Renamed | 'upstreams' | 'windows' | 'allowedHosts'>> {
@@ -17,11 +29,18 @@ export interface Config extends Readonly<Omit<Values, Renamed | 'upstreams' | 'w
   /** Listens on a loopback address only. Where it does not, the root makes an admin token if none is set. */
   readonly loopback: boolean;
   readonly allowedHosts: readonly string[];
+  /** All are one tenant, with or without a credential. */
+  readonly singleTenant: boolean;
+  readonly retention: RetentionLimits;
+  /** Never null where the store is Redis. */
+  readonly redis: RedisAddress | null;
   /** The first that matches wins. */
   readonly windows: readonly WindowSetting[];
   readonly purseMs: number;
   readonly bodyLimitBytes: number;
 }
+
+const DAY_MS = 24 * 60 * 60_000;
 
 /** Names by their written form: a variable's name, or a flag's without its dashes. */
 type Written = Readonly<Record<string, string | undefined>>;
@@ -53,7 +72,7 @@ export function readConfig(env: Written, flags: Written = {}): Config {
     ...faults.map(({ key, reason }): Problem => {
       const source = given.get(key);
       const value = source === undefined || helps.get(key)?.secret !== false ? '' : ` (got ${shown(source.value)})`;
-      return { name: source?.name ?? key, reason: reason + value };
+      return { name: source?.name ?? helps.get(key)?.name ?? key, reason: reason + value };
     }),
   ];
   if (!read.success || problems.length > 0) {
@@ -65,13 +84,18 @@ export function readConfig(env: Written, flags: Written = {}): Config {
 }
 
 function configOf(values: Values): Config {
-  const { upstreamUrl, upstreamKey, upstreamKeys, upstreamTimeoutSeconds, purseSeconds, bodyLimit, ...same } = values;
+  const { upstreamUrl, upstreamKey, upstreamKeys, upstreamTimeoutSeconds, ...others } = values;
+  const { tenants, retentionDays, tenantBytes, redisUrl, purseSeconds, bodyLimit, ...same } = others;
+  const loopback = isLoopback(values.host);
   return {
     ...same,
     upstreams: upstreamsOf(upstreamUrl, upstreamKey, values.upstreams ?? [], upstreamKeys ?? []),
     upstreamTimeoutMs: upstreamTimeoutSeconds === 0 ? null : upstreamTimeoutSeconds * 1000,
-    loopback: isLoopback(values.host),
+    loopback,
     allowedHosts: values.allowedHosts ?? [],
+    singleTenant: tenants === 'single' || (tenants === 'auto' && loopback),
+    retention: { keepMs: retentionDays === 0 ? null : retentionDays * DAY_MS, tenantBytes },
+    redis: redisUrl === null ? null : redisAddress(redisUrl),
     windows: values.windows ?? [],
     purseMs: purseSeconds * 1000,
     bodyLimitBytes: bodyLimit,
@@ -113,7 +137,20 @@ function contradictions(values: Values): readonly Fault[] {
       key: 'upstreamKeys',
       reason: `${selectorText(key)} has a key, but no URL in SPILLWAY_UPSTREAMS`,
     })),
+    ...redisFaults(values),
   ];
+}
+
+function redisFaults({ store, redisUrl }: Values): readonly Fault[] {
+  if (redisUrl === null)
+    return store === 'redis' ? [{ key: 'redisUrl', reason: 'is necessary for the store redis' }] : [];
+  try {
+    redisAddress(redisUrl);
+    return [];
+  } catch (error) {
+    if (!(error instanceof SpillwayError)) throw error;
+    return [{ key: 'redisUrl', reason: error.message }];
+  }
 }
 
 function isSelf(url: URL, host: string, port: number): boolean {
@@ -162,10 +199,10 @@ function whyNoFlag(name: string, names: readonly string[], flagNames: readonly s
   return `is no flag; did you mean --${nearest(name, flagNames)}? spillway serve --help lists all`;
 }
 
-/** Kubernetes puts these into every container beside a Service named `spillway`; nobody set them. */
+/** Kubernetes puts these into every container beside a Service named `spillway` or `spillway-…`; nobody set them. */
 function isServiceLink(name: string, value: string): boolean {
-  if (name === 'SPILLWAY_PORT') return value.startsWith('tcp://');
-  return /^SPILLWAY_(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)$/.test(name);
+  if (/^SPILLWAY_(\w+_)?PORT$/.test(name) && value.startsWith('tcp://')) return true;
+  return /^SPILLWAY_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP)(_(PROTO|PORT|ADDR))?)$/.test(name);
 }
 
 /** A value fit to be shown: credentials in a URL, and what may be a key in the wrong place, are masked. */

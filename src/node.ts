@@ -1,22 +1,20 @@
 import { createHmac, hash as digestOf, randomBytes, randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import type { Server, ServerResponse } from 'node:http';
-import { join } from 'node:path';
+import type { Server } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
 import { pino } from 'pino';
+import { startSweeping } from './background-sweeps.js';
 import { compose } from './compose.js';
 import type { Config } from './config.js';
 import { SpillwayError } from './core/errors.js';
-import type { Directory, Ledger } from './core/ports.js';
 import { createApp } from './http/app.js';
 import { defectOf } from './http/errors.js';
 import type { Defect } from './http/errors.js';
+import { watchRequests } from './http/node-drain.js';
 import { nodePlatform } from './http/node-platform.js';
 import { createNodeServer } from './http/node-server.js';
 import { createNodeSink } from './http/node-sink.js';
-import { MemoryLedger } from './ledger/memory.js';
-import { openSqliteLedger } from './ledger/sqlite.js';
 import { listenFailure } from './listen-failure.js';
+import { openStore } from './open-ledger.js';
 import { serverSecret } from './server-secret.js';
 import { createCounterLoader } from './tokens/counter.js';
 import { readPackedRanks } from './tokens/node-ranks.js';
@@ -25,16 +23,16 @@ import { decodeBody } from './upstream/decode-body.js';
 import { createNodeSend } from './upstream/node-send.js';
 import { createWindows } from './upstream/windows.js';
 
-/** Another process on the same file, such as a backup, may hold it this long before a request goes on without the store. */
-const BUSY_TIMEOUT_MS = 2_000;
-
 export interface Spillway {
   /** Where it listens, for example `http://127.0.0.1:8484`. */
   readonly url: string;
   /** Opens the API where loopback does not; null where none is needed. */
   readonly adminToken: string | null;
-  /** Takes no new requests, lets running ones and their records end, then closes the store. */
-  close(): Promise<void>;
+  /**
+   * Takes no new requests, lets running ones and their records end, then closes the store. When the time of the setting is up, or
+   * `hurry` is aborted, the connections of those that still run are ended and their turns recorded as cancelled.
+   */
+  close(hurry?: AbortSignal): Promise<void>;
 }
 
 export interface StartOptions {
@@ -49,12 +47,14 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
   const reportDefect = (defect: Defect): void => log.error(defect, 'defect');
   const adminToken = config.adminToken ?? (config.loopback ? null : randomBytes(24).toString('base64url'));
   const secret = await secretFor(config);
-  const ledger = await openLedger(config);
+  const { ledger, sharedCache } = await openStore(config);
   const upstream = createNodeSend({ timeoutMs: config.upstreamTimeoutMs });
   const limits = createWindows(config.windows, loadCatalogue);
-  const { proxy, compact, windows, drain } = compose(config, {
+  const { proxy, compact, windows, deletion, sweep, drain } = compose(config, {
     ledger,
     directory: ledger,
+    sharedCache,
+    sharesWork: true,
     send: upstream.send,
     hash: (text) => digestOf('sha256', text, 'base64url').slice(0, 32),
     digest: (body) => digestOf('sha256', body, 'base64url'),
@@ -68,7 +68,8 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
       log.info(fields, 'request');
       if (error !== undefined) reportDefect(defectOf(error));
     },
-    onGap: (turn, reason) => log.error({ conversation: turn.conversation.id, reason }, 'store gap'),
+    onGap: (turn, reason) =>
+      log.error({ conversation: turn.conversation.id, head: turn.spine.at(-1)?.id, reason }, 'store gap'),
   });
 
   // The first request should not wait for what every request needs. A failure shows itself again there.
@@ -79,6 +80,7 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
     proxy,
     compact,
     windows,
+    deletion,
     upstreams: config.upstreams,
     ledger,
     directory: ledger,
@@ -97,17 +99,38 @@ export async function startSpillway(config: Config, options: StartOptions = {}):
     await ledger.close();
     throw error;
   }
+  const stopSweeping = startSweeping({
+    sweep,
+    onSwept(swept) {
+      if (swept.conversations > 0) log.info(swept, 'erased by retention');
+    },
+    onFailed(error) {
+      if (error instanceof SpillwayError) log.error({ code: error.code }, 'retention failed');
+      else reportDefect(defectOf(error));
+    },
+  });
   return {
     url: urlOf(server, config.host),
     adminToken,
-    async close() {
+    async close(hurry) {
       stopping = true;
+      const limit = new AbortController();
+      const breakOff = (): void => limit.abort();
+      const timer = setTimeout(breakOff, config.drainSeconds * 1000);
+      if (hurry?.aborted === true) breakOff();
+      else hurry?.addEventListener('abort', breakOff);
+      const swept = stopSweeping();
       const closed = new Promise((resolve) => server.close(resolve));
-      await requestsEnded();
+      await requestsEnded(limit.signal);
+      // A summary outlives its client, but not the limit.
+      if (limit.signal.aborted) await upstream.close();
+      else limit.signal.addEventListener('abort', () => void upstream.close());
       await drain();
+      clearTimeout(timer);
       // Not only idle ones: a connection that never sent a request counts as busy, and would hold the process up.
       server.closeAllConnections();
       await closed;
+      await swept;
       await upstream.close();
       await ledger.close();
     },
@@ -121,16 +144,6 @@ async function secretFor(config: Config): Promise<string> {
   return outlives ? serverSecret(config.dataDir) : randomBytes(32).toString('base64url');
 }
 
-async function openLedger(config: Config): Promise<Ledger & Directory> {
-  if (config.store === 'memory' || config.mode === 'no-store') return new MemoryLedger(Date.now);
-  const file = join(config.dataDir, 'spillway.db');
-  const options = { file, durability: config.sqliteSync, busyTimeoutMs: BUSY_TIMEOUT_MS, clock: Date.now };
-  return openSqliteLedger(options).catch((error: unknown) => {
-    if (!(error instanceof SpillwayError && error.field === 'file')) throw error;
-    throw new SpillwayError(error.code, `SPILLWAY_DATA_DIR: ${error.message}`, 'SPILLWAY_DATA_DIR', error);
-  });
-}
-
 function listen(server: Server, { host, port }: Config): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', (error) => {
@@ -138,18 +151,6 @@ function listen(server: Server, { host, port }: Config): Promise<void> {
     });
     server.listen(port, host, resolve);
   });
-}
-
-/** What it returns resolves when no request is being answered. */
-function watchRequests(server: Server): () => Promise<void> {
-  const open = new Set<ServerResponse>();
-  server.on('request', (_, response: ServerResponse) => {
-    open.add(response);
-    response.once('close', () => open.delete(response));
-  });
-  return async () => {
-    while (open.size > 0) await Promise.all([...open].map((response) => once(response, 'close')));
-  };
 }
 
 function urlOf(server: Server, host: string): string {

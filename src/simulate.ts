@@ -10,18 +10,19 @@ import { createCounterLoader } from './tokens/counter.js';
 import { readPackedRanks } from './tokens/node-ranks.js';
 import { parseWindowPatterns } from './upstream/windows.js';
 
-export const SIMULATE_HELP = `Options of simulate, a server that behaves like an OpenAI-compatible provider and is none:
+export const SIMULATE_HELP = `Options of simulate, a server that behaves like a provider and is none. It speaks chat completions, responses and
+Anthropic's messages:
 
   --host address       (default 127.0.0.1)
   --port number        (default 8485)
   --windows list       pattern=tokens,… with * for any characters (default *=8000)
-  --overflow name      how larger requests are answered (default openai); list prints the names
+  --overflow name      how larger requests are answered (default: as the provider of each format does); list prints the names
   --delay milliseconds between two pieces of a streamed reply (default 0)
 
 It takes any key.
 `;
 
-const DEFAULTS = { host: '127.0.0.1', port: '8485', windows: '*=8000', overflow: 'openai', delay: '0' };
+const DEFAULTS = { host: '127.0.0.1', port: '8485', windows: '*=8000', overflow: '', delay: '0' };
 
 /** Runs `spillway simulate` until it is stopped. Resolves to the exit status. */
 export async function simulate(args: readonly string[], around: Omit<Surroundings, 'env'>): Promise<number> {
@@ -32,7 +33,7 @@ export async function simulate(args: readonly string[], around: Omit<Surrounding
   }
   const { host } = values;
   const port = wholeNumber('--port', values.port, 65_535);
-  const overflow = overflowForm(values.overflow);
+  const overflow = values.overflow === '' ? undefined : overflowForm(values.overflow);
   const pieceDelayMs = wholeNumber('--delay', values.delay, 60_000);
   const windows = parseWindowPatterns(values.windows, '--windows');
   const simulator = await startSimulator({

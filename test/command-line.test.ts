@@ -26,6 +26,8 @@ async function run(args: readonly string[], { env = {}, untilStopped, note }: Ru
   const status = await commandLine(args, {
     env: { SPILLWAY_DATA_DIR: join(folder, 'data'), SPILLWAY_PORT: '0', SPILLWAY_LOG_LEVEL: 'silent', ...env },
     say: (text) => void said.push(text),
+    write: (text) => Promise.resolve(void said.push(text)),
+    async *input() {},
     note: note ?? ((text) => void noted.push(text)),
     untilStopped: untilStopped ?? (() => Promise.resolve()),
   });
@@ -188,7 +190,8 @@ it('helps, and tells its version', async () => {
   for (const args of [[], ['--help'], ['help']]) {
     const { status, said } = await run(args);
     expect(status).toBe(0);
-    for (const part of ['SPILLWAY_PORT', '--overflow', 'spillway serve']) expect(said).toContain(part);
+    for (const part of ['SPILLWAY_PORT', '--overflow', 'spillway serve', 'spillway export', 'spillway import'])
+      expect(said).toContain(part);
   }
   expect(await run(['--version'])).toMatchObject({ status: 0, said: packageJson.version });
 });

@@ -39,9 +39,13 @@ describe('without any setting', () => {
       dataDir: './spillway-data',
       store: 'sqlite',
       sqliteSync: 'normal',
+      redis: null,
+      redisPrefix: 'spillway:',
+      redisTimeoutMs: 2_000,
       storeFailure: 'pass',
       tenantSecret: null,
-      tenants: 'auto',
+      singleTenant: true,
+      retention: { keepMs: 30 * 24 * 60 * 60_000, tenantBytes: null },
       userHeader: null,
       mode: 'compact',
       windows: [],
@@ -60,6 +64,7 @@ describe('without any setting', () => {
       purseCalls: 32,
       purseMs: 60_000,
       bodyLimitBytes: 32 * 1024 * 1024,
+      drainSeconds: 540,
       logLevel: 'info',
     });
   });
@@ -156,7 +161,7 @@ describe('a bad setting is named with its reason and its value', () => {
     ['PORT', '65536', 'must be a whole number from 0 to 65535 (got "65536")'],
     ['PORT', '-1', 'must be a whole number from 0 to 65535 (got "-1")'],
     ['PORT', '0x10', 'must be a whole number from 0 to 65535 (got "0x10")'],
-    ['STORE', 'postgres', 'must be one of sqlite, memory (got "postgres")'],
+    ['STORE', 'postgres', 'must be one of sqlite, memory, redis (got "postgres")'],
     ['SQLITE_SYNC', 'off', 'must be one of normal, full (got "off")'],
     ['STORE_FAILURE', 'fail', 'must be one of pass, refuse (got "fail")'],
     ['MODE', 'on', 'must be one of compact, observe, no-store (got "on")'],
@@ -277,9 +282,22 @@ describe('settings that contradict each other', () => {
       'SPILLWAY_UPSTREAM_KEYS: responses has a key, but no URL in SPILLWAY_UPSTREAMS',
     ]);
   });
+
+  it('are the store redis without its URL, or with one that is none, of which nothing is shown', () => {
+    const complaintOf = (url: string) => complaint({ SPILLWAY_STORE: 'redis', SPILLWAY_REDIS_URL: url }).lines;
+    expect(complaintOf('')).toEqual(['SPILLWAY_REDIS_URL: is necessary for the store redis']);
+    expect(complaintOf('http://user:hunter2@host')).toEqual([
+      expect.stringMatching(/^SPILLWAY_REDIS_URL: must be redis:\/\/(?!.*hunter2)/),
+    ]);
+    const written = { SPILLWAY_STORE: 'redis', SPILLWAY_REDIS_URL: 'rediss://:hunter2@host' };
+    expect(readConfig(written).redis).toMatchObject({ tls: true, password: 'hunter2', kind: { name: 'single' } });
+    expect(complaint({ SPILLWAY_REDIS_PREFIX: '{a}:' }).lines).toEqual([
+      'SPILLWAY_REDIS_PREFIX: must be at most 100 letters, digits or any of _ : . / - (got "{a}:")',
+    ]);
+  });
 });
 
-describe('variables that Kubernetes sets beside a Service named spillway', () => {
+describe('variables that Kubernetes sets beside a Service named spillway or spillway-redis', () => {
   it('are nobody’s settings', () => {
     const links = {
       SPILLWAY_SERVICE_HOST: '10.0.0.1',
@@ -290,6 +308,9 @@ describe('variables that Kubernetes sets beside a Service named spillway', () =>
       SPILLWAY_PORT_80_TCP_ADDR: '10.0.0.1',
       SPILLWAY_PORT_80_TCP_PORT: '80',
       SPILLWAY_PORT_80_TCP_PROTO: 'tcp',
+      SPILLWAY_REDIS_SERVICE_HOST: '10.0.0.2',
+      SPILLWAY_REDIS_PORT: 'tcp://10.0.0.2:6379',
+      SPILLWAY_REDIS_PORT_6379_TCP_PORT: '6379',
     };
     expect(readConfig(links)).toMatchObject({ port: 8484, host: '127.0.0.1' });
   });

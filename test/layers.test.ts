@@ -78,6 +78,11 @@ const offences: readonly Offence[] = [
   [imports, 'src/upstream/a', "export { a } from './node-send.js';"],
   [imports, 'src/ledger/sql', "export { default as Database } from 'better-sqlite3';"],
   [imports, 'src/worker.ts', "export { a } from './upstream/node-send.js';"],
+  [imports, 'src/worker/a', "export { a } from '../upstream/decode-body.js';"],
+  [imports, 'src/worker/a', "export { a } from '../ledger/sqlite.js';"],
+  [imports, 'src/worker/a', "export { a } from '../node.js';"],
+  [imports, 'src/worker/a', "export { a } from '../simulator/simulator.js';"],
+  [imports, 'src/http/a', "export { a } from '../worker/log.js';"],
   ['unicorn(prefer-node-protocol)', 'src/proxy/a', "export { Readable } from 'stream';"],
   [undefinedName, 'src/proxy/a', "export const a = Buffer.from('a');"],
 
@@ -115,6 +120,10 @@ const allowed: readonly (readonly [path: string, text: string])[] = [
   [
     'src/ledger/sqlite',
     "export { a } from './sql.js';\nexport { join } from 'node:path';\nexport const b = process.versions;",
+  ],
+  [
+    'src/worker/a',
+    "export { a } from '../compose.js';\nexport { b } from '../config.js';\nexport { c } from '../upstream/fetch-send.js';",
   ],
   ['src/cli.ts', "export { a } from './ledger/sqlite.js';\nexport const b = process.env;\nconsole.log(b);"],
 ];

@@ -7,6 +7,7 @@ import {
   fraction,
   headerName,
   hostList,
+  keyPrefix,
   secretText,
   text,
   upstreamKeys,
@@ -118,10 +119,10 @@ export const settings = z.object({
   dataDir: required('DATA_DIR', 'path', './spillway-data', text, 'Folder of everything that is stored.'),
   store: required(
     'STORE',
-    'sqlite | memory',
+    'sqlite | memory | redis',
     'sqlite',
-    choice('sqlite', 'memory'),
-    'Where conversations are kept; memory forgets them at the end.',
+    choice('sqlite', 'memory', 'redis'),
+    'Where conversations are kept; memory forgets them at the end, redis serves several instances at once.',
   ),
   sqliteSync: required(
     'SQLITE_SYNC',
@@ -129,6 +130,26 @@ export const settings = z.object({
     'normal',
     choice('normal', 'full'),
     'full also survives a loss of power; normal survives every crash of the program.',
+  ),
+  redisUrl: secret(
+    'REDIS_URL',
+    'URL',
+    text,
+    'redis://user:password@host:port/database, redis-cluster://…@host:port,host:port or redis-sentinel://…@host:port,host:port/master-name; rediss… for TLS. Necessary for the store redis.',
+  ),
+  redisPrefix: required(
+    'REDIS_PREFIX',
+    'text',
+    'spillway:',
+    keyPrefix,
+    'Begins every key, so that others may use the same Redis; instances that share conversations must share it.',
+  ),
+  redisTimeoutMs: required(
+    'REDIS_TIMEOUT_MS',
+    'whole number',
+    '2000',
+    wholeNumber(50, 60_000),
+    'Longest that a request waits for Redis, in milliseconds, before it goes on as SPILLWAY_STORE_FAILURE says.',
   ),
   storeFailure: required(
     'STORE_FAILURE',
@@ -145,16 +166,29 @@ export const settings = z.object({
   ),
   tenants: required(
     'TENANTS',
-    'auto | credential',
+    'auto | credential | single',
     'auto',
-    choice('auto', 'credential'),
-    'Who shares conversations: auto makes all of a loopback address one tenant; credential keeps each credential apart there too, as on any other address.',
+    choice('auto', 'credential', 'single'),
+    'Who shares conversations: auto makes all of a loopback address one tenant, and each credential one on any other; credential keeps them apart on loopback too; single makes all one everywhere, with or without a credential.',
   ),
   userHeader: optional(
     'USER_HEADER',
     'header name',
     headerName,
     'Header that names the end user, for clients that share one credential.',
+  ),
+  retentionDays: required(
+    'RETENTION_DAYS',
+    'whole number',
+    '30',
+    wholeNumber(0, 36_500),
+    'Days after its last use at which a conversation is erased, deleted or not; 0 keeps all for ever.',
+  ),
+  tenantBytes: optional(
+    'TENANT_BYTES',
+    'size',
+    byteSize(2 ** 20, 2 ** 50),
+    'Most that one tenant keeps. Past it the conversations used longest ago are erased, but none that was used within the last hour.',
   ),
   mode: required(
     'MODE',
@@ -257,6 +291,13 @@ export const settings = z.object({
     wholeNumber(0, 3600),
     'How long a streaming client waits for a summary before it gets a sign of life, and between two; 0 sends none.',
   ),
+  drainSeconds: required(
+    'DRAIN_SECONDS',
+    'whole number',
+    '540',
+    wholeNumber(0, 86_400),
+    'How long running requests may go on after SIGTERM or SIGINT; what has not ended by then is cut off and recorded as cancelled. Give the supervisor some seconds more: terminationGracePeriodSeconds in Kubernetes, which is 30 unless it is set.',
+  ),
   bodyLimit: required(
     'BODY_LIMIT',
     'size',
@@ -282,6 +323,11 @@ export function settingsHelp(): ReadonlyMap<string, SettingHelp> {
       return [key, known];
     }),
   );
+}
+
+/** The names of all flags that settings have. */
+export function settingFlags(): readonly string[] {
+  return [...settingsHelp().values()].flatMap((setting) => setting.flag ?? []);
 }
 
 /** The settings as `--help` shows them. */

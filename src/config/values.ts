@@ -103,6 +103,12 @@ export const hostList: Value<readonly string[]> = written((given, fail) =>
   }),
 );
 
+/** What begins the keys of a store: no brace, which would be a hash tag of a Redis Cluster. */
+export const keyPrefix: Value<string> = written((given, fail) => {
+  if (!/^[\w:./-]{1,100}$/.test(given)) fail('must be at most 100 letters, digits or any of _ : . / -');
+  return given;
+});
+
 /** A provider's base URL without its trailing slash. */
 export const baseUrl: Value<string> = written((given, fail) => readBaseUrl(given, fail));
 

@@ -10,15 +10,23 @@ export type ErrorCode =
   | 'forbidden_host'
   | 'not_found'
   | 'conversation_not_found'
+  | 'conversation_exists'
   | 'node_not_found'
+  | 'thread_not_found'
   | 'turn_in_progress'
   | 'head_moved'
   | 'no_credential'
   | 'context_length_exceeded'
+  | 'compaction_failed'
   | 'store_unavailable'
   | 'upstream_unreachable'
   | 'upstream_timeout'
   | 'shutting_down';
+
+export interface OverflowFigures {
+  readonly usedTokens: number;
+  readonly limitTokens: number;
+}
 
 /**
  * An error with a code, a message fit for a client, and the field at fault. The message never carries message text, a
@@ -29,10 +37,19 @@ export class SpillwayError extends Error {
   readonly code: ErrorCode;
   /** The request field, header, path parameter or setting at fault; null where there is none. */
   readonly field: string | null;
+  /** Of `context_length_exceeded`: tokens of the input, and the most that would fit; null otherwise. */
+  readonly overflow: OverflowFigures | null;
 
-  constructor(code: ErrorCode, message: string, field: string | null = null, cause?: unknown) {
+  constructor(
+    code: ErrorCode,
+    message: string,
+    field: string | null = null,
+    cause?: unknown,
+    overflow: OverflowFigures | null = null,
+  ) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
     this.field = field;
+    this.overflow = overflow;
   }
 }

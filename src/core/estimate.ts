@@ -3,7 +3,7 @@ import type { TokenCounter } from './ports.js';
 import type { Entry, View } from './render.js';
 
 /** Tokens that prime the reply. */
-const PRIMING_TOKENS = 3;
+export const PRIMING_TOKENS = 3;
 
 /** Tokens a message costs beside its content, and a call or a name beside its own. */
 const MESSAGE_OVERHEAD = 4;
@@ -11,12 +11,21 @@ const CALL_OVERHEAD = 8;
 
 /** Tokens of one message as sent: text, name, calls, results, echoed reasoning and media. */
 export function messageTokens(message: Message, counter: TokenCounter): number {
-  let tokens = MESSAGE_OVERHEAD + counter.count(message.text) + counter.count(message.reasoning);
-  if (message.name !== null) tokens += 1 + counter.count(message.name);
-  for (const call of message.calls) tokens += CALL_OVERHEAD + counter.count(call.name) + counter.count(call.arguments);
-  for (const result of message.results) tokens += CALL_OVERHEAD + counter.count(result.text);
-  for (const media of message.media) tokens += counter.countMedia(media);
-  return tokens;
+  const frames = CALL_OVERHEAD * (message.calls.length + message.results.length) + (message.name === null ? 0 : 1);
+  const texts = textsOf(message).reduce((sum, text) => sum + counter.count(text), 0);
+  const media = message.media.reduce((sum, part) => sum + counter.countMedia(part), 0);
+  return MESSAGE_OVERHEAD + frames + texts + media;
+}
+
+/** Every text of a message that is counted. */
+export function textsOf(message: Message): readonly string[] {
+  return [
+    message.text,
+    message.reasoning,
+    message.name ?? '',
+    ...message.calls.flatMap((call) => [call.name, call.arguments]),
+    ...message.results.map((result) => result.text),
+  ];
 }
 
 /** Token counts of one request's parts, all by one tokenizer: the one ruler of trigger, cut and acceptance (SPEC 5.1). */

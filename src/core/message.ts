@@ -68,5 +68,8 @@ export interface Usage {
   readonly reasoningTokens: number | null;
 }
 
-/** What became of an upstream request (SPEC 2.3). Complete: its stop reason was relayed. */
-export type Outcome = 'complete' | 'cancelled' | 'failed';
+/**
+ * What became of an upstream request (SPEC 2.3). Complete: its stop reason was relayed. Unread: it went through to its end, but not
+ * all of it could be read, so that what was said is not known.
+ */
+export type Outcome = 'complete' | 'cancelled' | 'failed' | 'unread';

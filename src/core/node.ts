@@ -55,6 +55,8 @@ export interface Node extends NewNode {
   readonly seq: number;
   /** Milliseconds since the epoch. */
   readonly createdAt: number;
+  /** When it was deleted; null while it was not. Every node behind a deleted one is deleted too (SPEC 2.6). */
+  readonly deletedAt: number | null;
 }
 
 export function isSummary<N extends NewNode>(node: N): node is N & { readonly metadata: SummaryMetadata } {

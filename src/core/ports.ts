@@ -1,5 +1,6 @@
 import type { Media, Outcome, Usage } from './message.js';
 import type { NewNode, Node, SummaryMetadata } from './node.js';
+import type { LedgerUpkeep } from './upkeep.js';
 import type { LearnedWindow, WindowKey } from './windows.js';
 
 /** A one-shot digest of text: 32 characters of base64url, 192 bits of SHA-256. */
@@ -47,6 +48,8 @@ export interface Conversation extends NewConversation {
   readonly activeSummary: string | null;
   readonly createdAt: number;
   readonly usedAt: number;
+  /** When it was deleted; null while it was not. A turn that carries its history brings it back (SPEC 2.3, 2.6). */
+  readonly deletedAt: number | null;
 }
 
 /**
@@ -107,6 +110,8 @@ export interface OpenTurn {
   readonly instructions: readonly Instruction[];
   /** False for a spawned turn: nothing it writes moves HEAD (SPEC 8.3). */
   readonly advanceHead: boolean;
+  /** Where HEAD must still be, ROOT for a conversation that must not be there yet; null where it may be anywhere (SPEC 1.6). */
+  readonly expectedHead: string | null;
   readonly model: string;
   /** Name of the tokenizer whose counts are wanted, or null when none are. */
   readonly tokenizer: string | null;
@@ -178,14 +183,25 @@ export interface CloseTurn {
   readonly call: Call | null;
   /** What `call.manifest.reduction` names; null where it names nothing. */
   readonly reduction: Instruction | null;
-  /** One per choice; each follows the request's last node. */
+  /** Each follows the request's last node (choices beside each other) or the reply before it (items of one reply). */
   readonly replies: readonly NewNode[];
-  /** HEAD moves to the first reply if that extends HEAD and the outcome is `complete` (SPEC 2.3, 8.2). */
+  /**
+   * HEAD moves to the first reply, and on over those that follow one another from it, if that extends HEAD and the outcome is
+   * `complete` (SPEC 2.3, 8.2).
+   */
   readonly advanceHead: boolean;
   /** Counts made in this turn for nodes stored without one by this tokenizer; the only thing a node's row is ever given later. */
   readonly counts: ReadonlyMap<string, number>;
   readonly tokenizer: string | null;
   readonly marks: readonly Mark[];
+}
+
+/** The right to compact a spine while it lasts (SPEC 5.11). */
+export interface Lease {
+  /** The end of the spine it was given for. */
+  readonly head: string;
+  /** Grows with every lease of a conversation, so that a holder that slept through its end cannot write late. */
+  readonly fence: number;
 }
 
 export interface CommitSummary {
@@ -198,6 +214,8 @@ export interface CommitSummary {
   readonly expectedActive: string | null;
   /** For manual: HEAD must still descend through the segment. */
   readonly headMustDescend: boolean;
+  /** What it was made under; `stale` if another was given for its spine since. */
+  readonly lease: Lease | null;
 }
 
 export type CommitOutcome = { readonly outcome: 'committed' } | { readonly outcome: 'stale'; readonly reason: string };
@@ -214,18 +232,20 @@ export interface Spine {
  * The store of one conversation: atomic and coarse (SPEC 2.7). Every method is one transaction; all reject with
  * `SpillwayError('store_unavailable')` when the store cannot answer, and then nothing was written.
  */
-export interface Ledger {
+export interface Ledger extends LedgerUpkeep {
   /**
    * Appends what is missing of a request's chain and tells what a view needs. HEAD moves to the chain's end unless
-   * `advanceHead` is false (SPEC 8.1). Rejects with `conversation_not_found` if the id belongs to another tenant.
+   * `advanceHead` is false (SPEC 8.1). Lifts the tombstones of the conversation and of the chain (SPEC 2.3). Rejects with
+   * `conversation_not_found` if the id belongs to another tenant, `head_moved` if `expectedHead` is given and is not HEAD,
+   * `store_unavailable` while it is being imported.
    */
   openTurn(turn: OpenTurn): Promise<OpenedTurn>;
-  /** Records a call with its replies; one that is recorded already changes nothing. */
+  /** Records a call with its replies; one that is recorded already changes nothing. Behind a deleted head they are deleted too. */
   closeTurn(turn: CloseTurn): Promise<{ readonly head: string }>;
   /** Writes the summary node and the pointer, or nothing (SPEC 3.5). Never moves HEAD (SPEC 8.5). */
   commitSummary(commit: CommitSummary): Promise<CommitOutcome>;
   /**
-   * An explicit move (checkout, rewind). Rejects with `node_not_found` for an unknown node or a summary, `head_moved`
+   * An explicit move (checkout, rewind). Rejects with `node_not_found` for an unknown or deleted node or a summary, `head_moved`
    * if `expected` is given and is not HEAD (SPEC 8.1).
    */
   moveHead(conversation: ConversationKey, to: string, expected: string | null): Promise<void>;
@@ -234,10 +254,10 @@ export interface Ledger {
   conversation(id: string, tenant: string | null): Promise<Conversation | null>;
   /**
    * The walk from `head` (null: HEAD) back to ROOT, first node first. Rejects with `conversation_not_found`,
-   * `node_not_found`.
+   * `node_not_found`, the latter for a deleted node too.
    */
   spine(conversation: ConversationKey, head: string | null, policy: SummaryPolicy): Promise<Spine>;
-  /** Every node in the order written, summaries included, `limit` at a time after `afterSeq`. */
+  /** Every node in the order written, summaries and deleted ones included, `limit` at a time after `afterSeq`. */
   nodes(conversation: ConversationKey, afterSeq: number, limit: number): Promise<readonly Node[]>;
   node(conversation: ConversationKey, id: string): Promise<Node | null>;
   call(conversation: ConversationKey, id: string): Promise<Call | null>;
@@ -246,20 +266,59 @@ export interface Ledger {
   /** Calls that recorded this node as a reply: whether it was ever complete is theirs to say (SPEC 2.3). */
   callsOfReply(conversation: ConversationKey, reply: string): Promise<readonly Call[]>;
   instruction(conversation: ConversationKey, digest: string): Promise<Instruction | null>;
+  /**
+   * The right to compact the spine `chain` (first node to last) for `durationMs`. Null while another's lasts that was given for a
+   * node of this chain: a compaction of a fork stands in nobody's way (SPEC 5.11).
+   */
+  acquireLease(conversation: ConversationKey, chain: readonly string[], durationMs: number): Promise<Lease | null>;
+  /** False if another was given for its spine since; a lease that only ran out begins anew. */
+  renewLease(conversation: ConversationKey, lease: Lease, durationMs: number): Promise<boolean>;
+  /** Ends it; one that is not there any more changes nothing. */
+  releaseLease(conversation: ConversationKey, lease: Lease): Promise<void>;
   close(): Promise<void>;
 }
 
 /** A row of the list of conversations. */
 export interface ConversationEntry extends Conversation {
+  /** Nodes stored, deleted ones included until they are erased. */
   readonly nodes: number;
   readonly calls: number;
   readonly summaries: number;
+  /** UTF-8 bytes of the content of its nodes and of its instructions. */
+  readonly bytes: number;
+}
+
+/** Where a page of a list ended. */
+export interface ListPosition {
+  readonly usedAt: number;
+  readonly id: string;
+}
+
+export interface TenantUsage {
+  readonly tenant: string;
+  readonly conversations: number;
+  readonly bytes: number;
+}
+
+/** Where an id that an upstream gave to a reply or to an item of it leads (SPEC 1.2). */
+export interface Reference {
+  readonly id: string;
+  readonly conversation: string;
+  readonly node: string;
 }
 
 /** What crosses conversations: may lag, can be rebuilt (SPEC 2.7). */
 export interface Directory {
-  /** Latest used first; `before` is the `usedAt` to go on from. Tenant null asks as the operator. */
-  list(tenant: string | null, limit: number, before: number | null): Promise<readonly ConversationEntry[]>;
+  /** Those that are not deleted, latest used first, of equals the greater id; `before` is where to go on. Tenant null asks as the operator. */
+  list(tenant: string | null, limit: number, before: ListPosition | null): Promise<readonly ConversationEntry[]>;
+  /** Those used longest ago first, deleted ones included: what is erased next (SPEC 2.6). Tenant null asks for all. */
+  oldest(tenant: string | null, limit: number): Promise<readonly ConversationEntry[]>;
+  /** What each tenant keeps, in no order. */
+  tenants(): Promise<readonly TenantUsage[]>;
+  /** Remembers them for a tenant; a newer one of the same id replaces the older. They go with their conversation. */
+  refer(tenant: string, references: readonly Reference[]): Promise<void>;
+  /** What is known of these ids, by id. */
+  resolve(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Reference>>;
   /** Those that have not expired, the latest learned first. Tenant null asks as the operator. */
   learnedWindows(tenant: string | null, limit: number): Promise<readonly LearnedWindow[]>;
   /** Stores one; a smaller one for the same key stays while it has not expired (SPEC 6.5). */
@@ -268,6 +327,19 @@ export interface Directory {
   widenWindow(key: WindowKey, tokens: number): Promise<void>;
   /** False if there was none. */
   forgetWindow(key: WindowKey): Promise<boolean>;
+  /** Forgets every window a tenant has learned. */
+  forgetWindows(tenant: string): Promise<void>;
+}
+
+/**
+ * What processes on one store share beside the ledger: values that belong to a conversation, may vanish at any time, and go with it
+ * when it is erased.
+ */
+export interface SharedCache {
+  get(conversation: ConversationKey, field: string): Promise<string | null>;
+  /** Kept for `durationMs` at most. */
+  set(conversation: ConversationKey, field: string, value: string, durationMs: number): Promise<void>;
+  delete(conversation: ConversationKey, field: string): Promise<void>;
 }
 
 /** A summary call, in no wire format. */

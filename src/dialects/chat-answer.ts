@@ -1,15 +1,12 @@
-import type { ErrorForm } from './dialect.js';
-import { isJsonObject } from './json-value.js';
+import type { OwnResponse } from './dialect.js';
+import { envelopeOf } from './openai-error.js';
 
 /**
  * A reply of Spillway's own in the shape of an ordinary completion, whole or as a finished stream. No model was asked,
  * so a whole one reports zero tokens and a stream none. `createdAt` is in milliseconds, as everywhere; the wire has
  * seconds.
  */
-export function answerBody(
-  text: string,
-  reply: { readonly model: string; readonly stream: boolean; readonly id: string; readonly createdAt: number },
-): string {
+export function answerBody(text: string, reply: OwnResponse & { readonly stream: boolean }): string {
   const { model } = reply;
   const id = `chatcmpl-${reply.id}`;
   const created = Math.floor(reply.createdAt / 1000);
@@ -33,7 +30,7 @@ export function answerBody(
 }
 
 /** A chunk that says nothing: with a role and an empty text, since some clients lose track over an empty delta. */
-export function keepAlive(reply: { readonly model: string; readonly id: string; readonly createdAt: number }): string {
+export function keepAlive(reply: OwnResponse): string {
   const created = Math.floor(reply.createdAt / 1000);
   const choices = [{ index: 0, delta: { role: 'assistant', content: '' }, finish_reason: null }];
   const chunk = { id: `chatcmpl-${reply.id}`, object: 'chat.completion.chunk', created, model: reply.model, choices };
@@ -42,22 +39,5 @@ export function keepAlive(reply: { readonly model: string; readonly id: string; 
 
 /** One event, whatever lines the body has; what is no JSON becomes the message of an error. */
 export function streamError(body: string): string {
-  return `data: ${JSON.stringify(parsedError(body))}\n\ndata: [DONE]\n\n`;
-}
-
-function parsedError(body: string): unknown {
-  try {
-    const value: unknown = JSON.parse(body);
-    return isJsonObject(value) && 'error' in value
-      ? value
-      : { error: { message: body, type: 'upstream_error', param: null, code: null } };
-  } catch {
-    return { error: { message: body, type: 'upstream_error', param: null, code: null } };
-  }
-}
-
-/** An error in OpenAI's envelope. */
-export function errorBody(form: ErrorForm): string {
-  const { message, type, field, code } = form;
-  return JSON.stringify({ error: { message, type, param: field, code } });
+  return `data: ${JSON.stringify(envelopeOf(body))}\n\ndata: [DONE]\n\n`;
 }

@@ -1,7 +1,6 @@
 import { CallList } from './chat-call-list.js';
 import { foldFunction } from './chat-function.js';
-import { isEmpty } from './chat-reply.js';
-import { isJsonObject, type JsonObject } from './json-value.js';
+import { isEmpty, isJsonObject, type JsonObject } from './json-value.js';
 
 /** Members whose text arrives in pieces. Of any other the last value counts. */
 const SPLIT_TEXTS = new Set(['content', 'refusal', 'reasoning_content', 'reasoning', 'reasoning_text']);

@@ -1,8 +1,8 @@
 import type { Usage } from '../core/message.js';
 import { ChoiceMessage } from './chat-delta.js';
-import { errorOf, finishReason, isEmpty, readUsage, replyOf } from './chat-reply.js';
-import type { EventMeaning, Folder, Reply } from './dialect.js';
-import { isJsonObject, unlessTooDeep, type JsonObject } from './json-value.js';
+import { errorOf, finishReason, readUsage, replyOf } from './chat-reply.js';
+import type { EventMeaning, Folder, Reply, Unread } from './dialect.js';
+import { isEmpty, isJsonObject, parsedJson, unlessTooDeep, type JsonObject } from './json-value.js';
 
 interface OpenChoice {
   readonly said: ChoiceMessage;
@@ -18,6 +18,7 @@ export class ChatFolder implements Folder {
   readonly #choices = new Map<number, OpenChoice>();
   #usage: Usage | null = null;
   #error: string | null = null;
+  #unread: Unread | null = null;
 
   constructor(expected: number) {
     this.#expected = expected;
@@ -25,25 +26,30 @@ export class ChatFolder implements Folder {
 
   push(data: string, event: string | null): EventMeaning {
     if (data.trim() === '[DONE]') return { ...NOTHING, ends: true };
+    const meaning = unlessTooDeep(() => this.#fold(data, event));
+    if (meaning !== null) return meaning;
     // What nests too deep to be folded was said all the same: it is relayed, and nothing can be retried after it.
-    return unlessTooDeep(() => this.#fold(data, event)) ?? { ...NOTHING, hasContent: true };
+    this.#unread ??= 'too_deep';
+    return { ...NOTHING, hasContent: true };
   }
 
   reply(): Reply {
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([, choice]) => choice);
     return replyOf(
       choices.map((choice) => ({ message: choice.said.message(), finishReason: choice.finishReason })),
-      this.#expected,
-      this.#usage,
-      this.#error,
+      { expected: this.#expected, usage: this.#usage, error: this.#error, unread: this.#unread },
     );
   }
 
   #fold(data: string, event: string | null): EventMeaning {
-    const chunk = parse(data);
+    const chunk = parsedJson(data);
     const error = this.#readError(chunk, data, event);
     this.#error ??= error;
-    if (!isJsonObject(chunk)) return { ...NOTHING, hasError: error !== null };
+    if (!isJsonObject(chunk)) {
+      // Some servers send words as signs of life; a chunk that came garbled had something to say.
+      if (error === null && data.trimStart().startsWith('{')) this.#unread ??= 'malformed';
+      return { ...NOTHING, hasError: error !== null };
+    }
     const usage =
       readUsage(chunk['usage']) ?? readUsage(isJsonObject(chunk['x_groq']) ? chunk['x_groq']['usage'] : null);
     this.#usage = usage ?? this.#usage;
@@ -84,12 +90,4 @@ export class ChatFolder implements Folder {
 function deltaOf(choice: JsonObject, open: OpenChoice): JsonObject {
   if (isJsonObject(choice['delta'])) return choice['delta'];
   return isJsonObject(choice['message']) && !open.hasContent ? choice['message'] : {};
-}
-
-function parse(data: string): unknown {
-  try {
-    return JSON.parse(data);
-  } catch {
-    return undefined;
-  }
 }

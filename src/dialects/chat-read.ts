@@ -1,7 +1,7 @@
 import type { Message } from '../core/message.js';
 import { readChatMessage } from './chat-message.js';
 import type { ReadRequest } from './dialect.js';
-import { isJsonObject, type JsonObject } from './json-value.js';
+import { isJsonObject, positiveInteger, type JsonObject } from './json-value.js';
 
 /**
  * Reads a chat-completions request. Null for what cannot be read without guessing: no object, `messages` that is no
@@ -33,16 +33,17 @@ export function readRequest(body: unknown): ReadRequest | null {
       .map((value) => JSON.stringify(value)),
     outputCap: positiveInteger(body['max_completion_tokens'] ?? body['max_tokens']),
     session: sessionOf(body),
+    continues: null,
+    references: new Map(),
+    selfContained: (body['web_search_options'] ?? null) === null,
+    rewritable: true,
+    asksToCompact: false,
   };
 }
 
 function asksForUsage(body: JsonObject): boolean {
   const options = body['stream_options'];
   return isJsonObject(options) && options['include_usage'] === true;
-}
-
-function positiveInteger(value: unknown): number | null {
-  return typeof value === 'number' && Number.isSafeInteger(value) && value > 0 ? value : null;
 }
 
 /** Body fields by which real clients name a session (SPEC 1.2). */

@@ -1,7 +1,7 @@
-import type { Message, Usage } from '../core/message.js';
+import type { Usage } from '../core/message.js';
 import { readChatMessage } from './chat-message.js';
 import type { Reply } from './dialect.js';
-import { isJsonObject, unlessTooDeep, type JsonObject } from './json-value.js';
+import { isEmpty, isJsonObject, tokenCount, unlessTooDeep, type JsonObject } from './json-value.js';
 
 /** One choice of a reply: what was said, and why it ended (null: not yet). */
 export interface Choice {
@@ -22,7 +22,7 @@ export function readReply(body: unknown): Reply | null {
     choices.push([index, { message: choice['message'], finishReason: finishReason(choice) }]);
   });
   const ordered = choices.toSorted(([a], [b]) => a - b).map(([, choice]) => choice);
-  return replyOf(ordered, 1, readUsage(body['usage']), error);
+  return replyOf(ordered, { expected: 1, usage: readUsage(body['usage']), error, unread: null });
 }
 
 /**
@@ -31,25 +31,28 @@ export function readReply(body: unknown): Reply | null {
  */
 export function replyOf(
   choices: readonly Choice[],
-  expected: number,
-  usage: Usage | null,
-  error: string | null,
+  rest: Pick<Reply, 'usage' | 'error' | 'unread'> & { readonly expected: number },
 ): Reply {
   const stopped = choices.filter((choice) => choice.finishReason !== null).length;
+  const read = choices.flatMap(sourceOf).map((source) => unlessTooDeep(() => ({ message: readChatMessage(source) })));
+  const gap = read.includes(null) ? 'too_deep' : read.some((one) => one?.message === null) ? 'malformed' : null;
   return {
-    messages: choices.map(messageOf).filter((message) => message !== null),
+    messages: read.map((one) => one?.message ?? null).filter((message) => message !== null),
+    follows: false,
+    references: [],
     stopReason: choices[0]?.finishReason ?? null,
-    finished: error === null && stopped >= Math.max(expected, choices.length),
-    usage,
-    error,
+    finished: rest.error === null && stopped >= Math.max(rest.expected, choices.length),
+    usage: rest.usage,
+    unread: rest.unread ?? gap,
+    error: rest.error,
   };
 }
 
-/** Null while nothing was said, and for what cannot be read. */
-function messageOf(choice: Choice): Message | null {
+/** The choice's message, if it said something or has stopped. */
+function sourceOf(choice: Choice): readonly JsonObject[] {
   const source = assistantSource(choice.message);
   const said = Object.keys(source).length > 2 || !isEmpty(source['content']);
-  return said || choice.finishReason !== null ? unlessTooDeep(() => readChatMessage(source)) : null;
+  return said || choice.finishReason !== null ? [source] : [];
 }
 
 /**
@@ -70,12 +73,6 @@ function assistantSource(message: JsonObject): JsonObject {
 
 function withoutIndex(call: unknown): unknown {
   return isJsonObject(call) ? Object.fromEntries(Object.entries(call).filter(([key]) => key !== 'index')) : call;
-}
-
-/** Null, `""`, `[]` and `{}` say nothing. */
-export function isEmpty(value: unknown): boolean {
-  if (value === undefined || value === null || value === '') return true;
-  return typeof value === 'object' && Object.keys(value).length === 0;
 }
 
 /** Why a choice ended. Some vendors write an empty string until it did. */
@@ -107,21 +104,16 @@ function isBareError(value: JsonObject): boolean {
  */
 export function readUsage(value: unknown): Usage | null {
   if (!isJsonObject(value)) return null;
-  const input = tokens(value, 'prompt_tokens') || null;
-  const output = tokens(value, 'completion_tokens');
+  const input = tokenCount(value, 'prompt_tokens') || null;
+  const output = tokenCount(value, 'completion_tokens');
   const usage = {
     inputTokens: input,
     outputTokens: input === null ? output || null : output,
     cachedTokens:
-      tokens(value['prompt_tokens_details'], 'cached_tokens') ??
-      tokens(value, 'prompt_cache_hit_tokens') ??
-      tokens(value, 'cached_tokens'),
-    reasoningTokens: tokens(value['completion_tokens_details'], 'reasoning_tokens'),
+      tokenCount(value['prompt_tokens_details'], 'cached_tokens') ??
+      tokenCount(value, 'prompt_cache_hit_tokens') ??
+      tokenCount(value, 'cached_tokens'),
+    reasoningTokens: tokenCount(value['completion_tokens_details'], 'reasoning_tokens'),
   };
   return usage.inputTokens === null && usage.outputTokens === null ? null : usage;
-}
-
-function tokens(value: unknown, member: string): number | null {
-  const count = isJsonObject(value) ? value[member] : null;
-  return typeof count === 'number' && Number.isSafeInteger(count) && count >= 0 ? count : null;
 }

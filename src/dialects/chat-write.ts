@@ -1,12 +1,9 @@
 import { readChatMessage } from './chat-message.js';
 import { summaryMessage } from './chat-summary.js';
 import type { WireItem } from './dialect.js';
+import { applyEdits, valueAt, type Edit } from './json-edits.js';
 import { elementSpans, memberSpans, type Span } from './json-spans.js';
 import { isJsonObject } from './json-value.js';
-
-interface Edit extends Span {
-  readonly text: string;
-}
 
 /**
  * The request `text` with another message list (SPEC 4.3). What is kept, in the list and outside it, are the very
@@ -29,17 +26,64 @@ export function writeRequest(
   return applyEdits(text, edits);
 }
 
+/** A message of the list to be sent. `content`: of a user message, null where it cannot be joined with another. */
+interface Written {
+  readonly message: string;
+  readonly content: Content | null;
+  readonly isSubstitute: boolean;
+}
+
+/** Content as the characters between its quotes or brackets. */
+interface Content {
+  readonly kind: 'string' | 'parts';
+  readonly characters: string;
+}
+
 function writeItems(kept: readonly string[], items: readonly WireItem[], alternate: boolean): readonly string[] {
-  const messages: string[] = [];
-  let pending: string | null = null;
+  if (!alternate) return items.map((item) => writeItem(kept, item));
+  const runs: Written[][] = [];
   for (const item of items) {
     const message = writeItem(kept, item);
-    const merged: string | null = pending === null ? null : prependContent(message, pending);
-    if (merged !== null) messages[messages.length - 1] = merged;
-    else messages.push(message);
-    pending = alternate && item.kind === 'summary' ? summaryMessage(item.content).text : null;
+    const written = { message, content: userContent(message), isSubstitute: item.kind === 'summary' };
+    const last = runs.at(-1);
+    if (written.content !== null && last !== undefined && last[0]?.content !== null) last.push(written);
+    else runs.push([written]);
   }
-  return messages;
+  return runs.flatMap((run) => joinedRun(run) ?? run.map(({ message }) => message));
+}
+
+/**
+ * User messages in a row as one, if one of them stands in for others (SPEC 4.4); null if all are the client's own, or there is but one.
+ * Its members beside the content are those of the client's first.
+ */
+function joinedRun(run: readonly Written[]): string | null {
+  if (run.length < 2 || !run.some(({ isSubstitute }) => isSubstitute)) return null;
+  const base = (run.find(({ isSubstitute }) => !isSubstitute) ?? run[0])?.message ?? '';
+  const span = memberSpans(base).get('content');
+  const contents = run.map(({ content }) => content).filter((content) => content !== null);
+  return span === undefined ? null : applyEdits(base, [{ ...span, text: joinContents(contents) }]);
+}
+
+/** Strings make a string: not every upstream that insists on alternation reads parts. */
+function joinContents(contents: readonly Content[]): string {
+  if (contents.every(({ kind }) => kind === 'string')) {
+    return `"${contents.map(({ characters }) => characters).join('\\n\\n')}"`;
+  }
+  const parts = contents.map(({ kind, characters }) =>
+    kind === 'parts' ? characters : `{"type":"text","text":"${characters}"}`,
+  );
+  return `[${parts.filter((part) => part.trim() !== '').join(',')}]`;
+}
+
+function userContent(message: string): Content | null {
+  const members = memberSpans(message);
+  const role = members.get('role');
+  const content = members.get('content');
+  if (role === undefined || content === undefined || valueAt(message, role) !== 'user') return null;
+  const value = valueAt(message, content);
+  if (typeof value !== 'string' && !Array.isArray(value)) return null;
+  const characters = message.slice(content.start + 1, content.end - 1);
+  return { kind: typeof value === 'string' ? 'string' : 'parts', characters };
 }
 
 function writeItem(kept: readonly string[], item: WireItem): string {
@@ -67,25 +111,6 @@ function reducedResult(message: string, results: ReadonlyMap<string, string>): s
   return applyEdits(message, [{ ...content, text: JSON.stringify(text) }]);
 }
 
-/**
- * A user message with `text` put before its content; null if it is no user message. A string stays a string (not every
- * upstream that insists on alternation reads parts), parts get one more; its other members keep their characters.
- */
-function prependContent(message: string, text: string): string | null {
-  const members = memberSpans(message);
-  const role = members.get('role');
-  const content = members.get('content');
-  if (role === undefined || content === undefined || valueAt(message, role) !== 'user') return null;
-  const value = valueAt(message, content);
-  const characters = message.slice(content.start + 1, content.end - 1);
-  if (typeof value === 'string') {
-    return applyEdits(message, [{ ...content, text: `${JSON.stringify(`${text}\n\n`).slice(0, -1)}${characters}"` }]);
-  }
-  if (!Array.isArray(value)) return null;
-  const part = JSON.stringify({ type: 'text', text });
-  return applyEdits(message, [{ ...content, text: `[${part}${value.length === 0 ? '' : ','}${characters}]` }]);
-}
-
 /** What makes a stream report its usage; null where nothing has to change. */
 function usageEdit(text: string, members: ReadonlyMap<string, Span>): Edit | null {
   const stream = members.get('stream');
@@ -106,18 +131,4 @@ function usageEdit(text: string, members: ReadonlyMap<string, Span>): Edit | nul
 function insertBehind(members: ReadonlyMap<string, Span>, member: string): Edit {
   const end = Math.max(...[...members.values()].map((span) => span.end));
   return { start: end, end, text: `,${member}` };
-}
-
-function valueAt(text: string, span: Span): unknown {
-  return JSON.parse(text.slice(span.start, span.end));
-}
-
-function applyEdits(text: string, edits: readonly Edit[]): string {
-  let result = '';
-  let at = 0;
-  for (const edit of [...edits].toSorted((a, b) => a.start - b.start)) {
-    result += text.slice(at, edit.start) + edit.text;
-    at = edit.end;
-  }
-  return result + text.slice(at);
 }

@@ -1,13 +1,18 @@
 import { Hono } from 'hono';
 import { SpillwayError } from '../core/errors.js';
+import type { Directory } from '../core/ports.js';
+import type { Deletion } from '../proxy/deletion.js';
 import type { Proxy } from '../proxy/request.js';
 import { checkHost, checkLoan, checkOperator } from './auth.js';
 import { conversations, type ConversationsDeps } from './conversations.js';
 import { defectOf, errorForm, errorResponse, type Defect } from './errors.js';
 import { models, type ModelsDeps } from './models.js';
+import { tenants, type TenantsDeps } from './tenants.js';
 import { targetOf, type Upstreams } from './upstreams.js';
 
-export interface AppDeps<Bindings extends object> extends ConversationsDeps<Bindings>, ModelsDeps {
+export interface AppDeps<Bindings extends object> extends ConversationsDeps<Bindings>, ModelsDeps, TenantsDeps {
+  readonly deletion: Deletion;
+  readonly directory: Directory;
   readonly proxy: Proxy;
   readonly upstreams: Upstreams;
   /** True once no new request is wanted. */
@@ -53,6 +58,7 @@ export function createApp<Bindings extends object>(deps: AppDeps<Bindings>): Hon
   });
   app.route('/spillway/v1/conversations', conversations(deps));
   app.route('/spillway/v1/models', models(deps));
+  app.route('/spillway/v1/tenants', tenants(deps));
 
   app.all('*', async (c) => {
     const arrivedAt = deps.now();
@@ -84,6 +90,7 @@ function websocketRefusal(): Response {
     code: 'websocket_unsupported',
     message: 'Spillway speaks HTTP, not websocket: send the same request without the upgrade.',
     field: 'upgrade',
+    overflow: null,
   };
   return errorResponse(form, { upgrade: 'HTTP/1.1', connection: 'upgrade' });
 }

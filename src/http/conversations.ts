@@ -2,9 +2,10 @@ import { Hono } from 'hono';
 import { z } from 'zod';
 import { SpillwayError } from '../core/errors.js';
 import { isSummary } from '../core/node.js';
-import type { Call, Conversation, ConversationKey, Directory, Ledger, Summary } from '../core/ports.js';
+import type { Call, Conversation, ConversationKey, Directory, Ledger, ListPosition, Summary } from '../core/ports.js';
 import { readsOf } from '../core/render.js';
 import type { CompactionReport } from '../proxy/compactor.js';
+import type { Deletion } from '../proxy/deletion.js';
 import { providerCredential, type AccessSettings } from './auth.js';
 import type { Platform } from './platform.js';
 import {
@@ -15,7 +16,7 @@ import {
   nodeJson,
   reportJson,
 } from './serialise.js';
-import { queryNumber, readJson, validate } from './validate.js';
+import { queryFlag, queryNumber, readJson, validate } from './validate.js';
 
 export interface CompactRequest {
   /** What the person wants kept in mind; null for nothing. */
@@ -27,8 +28,20 @@ export interface CompactRequest {
 }
 
 export interface ConversationsDeps<Bindings extends object> {
-  readonly ledger: Pick<Ledger, 'conversation' | 'nodes' | 'node' | 'call' | 'instruction' | 'spine' | 'moveHead'>;
-  readonly directory: Directory;
+  readonly ledger: Pick<
+    Ledger,
+    | 'conversation'
+    | 'nodes'
+    | 'node'
+    | 'call'
+    | 'instruction'
+    | 'spine'
+    | 'moveHead'
+    | 'restoreConversation'
+    | 'restoreBranch'
+  >;
+  readonly directory: Pick<Directory, 'list'>;
+  readonly deletion: Pick<Deletion, 'removeConversation' | 'removeBranch'>;
   /** Rejects with `no_credential`, `node_not_found`; every other end is a report (SPEC 5.10). */
   readonly compact: (conversation: Conversation, request: CompactRequest) => Promise<CompactionReport>;
   readonly platform: Platform<Bindings>;
@@ -37,7 +50,11 @@ export interface ConversationsDeps<Bindings extends object> {
 
 const listQuery = z.strictObject({
   limit: queryNumber(1, 200).prefault('50'),
-  before: queryNumber(0, 2 ** 53 - 1).optional(),
+  before: z
+    .string()
+    .regex(/^\d{1,15}_./, 'must be a next_before of an earlier page')
+    .transform(positionOf)
+    .optional(),
 });
 const nodesQuery = z.strictObject({
   limit: queryNumber(1, 1000).prefault('200'),
@@ -45,6 +62,8 @@ const nodesQuery = z.strictObject({
 });
 const noQuery = z.strictObject({});
 const nodeId = z.string().min(1).max(200);
+const removalQuery = z.strictObject({ erase: queryFlag });
+const branchQuery = z.strictObject({ erase: queryFlag, expected_head: nodeId.optional() });
 const headBody = z.strictObject({ to: nodeId, expected_head: nodeId.nullish() });
 const compactBody = z.strictObject({ instructions: z.string().max(10_000).nullish(), head: nodeId.nullish() });
 
@@ -52,13 +71,19 @@ const compactBody = z.strictObject({ instructions: z.string().max(10_000).nullis
 export function conversations<Bindings extends object>(
   deps: ConversationsDeps<Bindings>,
 ): Hono<{ Bindings: Bindings }> {
-  const { ledger, directory, compact, platform, access } = deps;
+  const { ledger, directory, deletion, compact, platform, access } = deps;
   const app = new Hono<{ Bindings: Bindings }>();
 
-  async function find(id: string): Promise<Conversation> {
+  async function findDeletedToo(id: string): Promise<Conversation> {
     const found = await ledger.conversation(id, null);
     if (found === null) throw new SpillwayError('conversation_not_found', 'There is no such conversation.', 'id');
     return found;
+  }
+
+  async function find(id: string): Promise<Conversation> {
+    const found = await findDeletedToo(id);
+    if (found.deletedAt === null) return found;
+    throw new SpillwayError('conversation_not_found', 'This conversation was deleted; it can be restored.', 'id');
   }
 
   app.get('/', async (c) => {
@@ -66,16 +91,42 @@ export function conversations<Bindings extends object>(
     // One more than asked tells whether there is another page.
     const entries = await directory.list(null, limit + 1, before ?? null);
     const page = entries.slice(0, limit);
-    const hasMore = entries.length > limit;
+    const last = entries.length > limit ? page.at(-1) : undefined;
     return c.json({
       data: page.map(conversationEntryJson),
-      next_before: hasMore ? (page.at(-1)?.usedAt ?? null) : null,
+      next_before: last === undefined ? null : `${last.usedAt}_${last.id}`,
     });
   });
 
   app.get('/:id', async (c) => {
     validate(noQuery, c.req.query());
     return c.json(conversationJson(await find(c.req.param('id'))));
+  });
+
+  app.delete('/:id', async (c) => {
+    const { erase } = validate(removalQuery, c.req.query());
+    const conversation = await (erase ? findDeletedToo : find)(c.req.param('id'));
+    await deletion.removeConversation(conversation, erase);
+    return c.body(null, 204);
+  });
+
+  app.post('/:id/restore', async (c) => {
+    validate(noQuery, c.req.query());
+    const conversation = await findDeletedToo(c.req.param('id'));
+    await ledger.restoreConversation(conversation);
+    return c.json(conversationJson(await find(conversation.id)));
+  });
+
+  app.delete('/:id/branches/:node', async (c) => {
+    const { erase, expected_head: expected } = validate(branchQuery, c.req.query());
+    const conversation = await find(c.req.param('id'));
+    const removal = { from: c.req.param('node'), erase, expectedHead: expected ?? null };
+    return c.json(await deletion.removeBranch(conversation, removal));
+  });
+
+  app.post('/:id/branches/:node/restore', async (c) => {
+    validate(noQuery, c.req.query());
+    return c.json(await ledger.restoreBranch(await find(c.req.param('id')), c.req.param('node')));
   });
 
   app.get('/:id/nodes', async (c) => {
@@ -147,4 +198,10 @@ export function conversations<Bindings extends object>(
   }
 
   return app;
+}
+
+/** The inverse of how a page's end is written: time and id, since several may have been used at one time. */
+function positionOf(written: string): ListPosition {
+  const split = written.indexOf('_');
+  return { usedAt: Number(written.slice(0, split)), id: written.slice(split + 1) };
 }

@@ -13,11 +13,14 @@ const statusOf: Readonly<Record<ErrorCode, number>> = {
   forbidden_host: 403,
   not_found: 404,
   conversation_not_found: 404,
+  conversation_exists: 409,
   node_not_found: 404,
+  thread_not_found: 404,
   turn_in_progress: 409,
   head_moved: 409,
   no_credential: 409,
   context_length_exceeded: 400,
+  compaction_failed: 502,
   store_unavailable: 503,
   upstream_unreachable: 502,
   upstream_timeout: 504,
@@ -34,7 +37,8 @@ export interface Defect {
 export function errorForm(error: unknown): ErrorForm {
   if (!(error instanceof SpillwayError)) return internalError;
   const status = statusOf[error.code];
-  return { status, type: errorType(status), code: error.code, message: error.message, field: error.field };
+  const { code, message, field, overflow } = error;
+  return { status, type: errorType(status), code, message, field, overflow };
 }
 
 const internalError: ErrorForm = {
@@ -43,15 +47,19 @@ const internalError: ErrorForm = {
   code: 'internal_error',
   message: 'Spillway failed on this request. The log names the place.',
   field: null,
+  overflow: null,
 };
 
 /** The body of an error outside any dialect: OpenAI's form, which every client reads. */
+export function errorText({ type, code, message, field }: ErrorForm): string {
+  return JSON.stringify({ error: { message, type, param: field, code } });
+}
+
 export function errorResponse(form: ErrorForm, headers: Readonly<Record<string, string>> = {}): Response {
-  const { type, code, message, field } = form;
-  return Response.json(
-    { error: { message, type, param: field, code } },
-    { status: form.status, headers: { ...headers } },
-  );
+  return new Response(errorText(form), {
+    status: form.status,
+    headers: { 'content-type': 'application/json', ...headers },
+  });
 }
 
 export function defectOf(error: unknown): Defect {

@@ -24,6 +24,9 @@ export function createNodeSink(response: ServerResponse): Sink {
   // Node says `finish` of a response whose client left while its end was waiting, too: then the socket is gone.
   response.once('finish', () => (isSent = !socket.destroyed));
   response.once('close', onClose);
+  // A response that waits for the one before it on its connection hears nothing when that closes.
+  socket.once('close', onClose);
+  response.once('close', () => socket.off('close', onClose));
   // A write that races with the client's departure fails; unheard, that would end the process.
   response.on('error', wake);
   if (response.destroyed || socket.destroyed) leave.abort();

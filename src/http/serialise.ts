@@ -1,5 +1,5 @@
 import { isSummary, type Node } from '../core/node.js';
-import type { Call, Conversation, ConversationEntry, Instruction } from '../core/ports.js';
+import type { Call, Conversation, ConversationEntry, Instruction, TenantUsage } from '../core/ports.js';
 import type { CompactionReport } from '../proxy/compactor.js';
 import type { ModelKnowledge } from '../proxy/model-windows.js';
 
@@ -20,7 +20,8 @@ export function conversationJson(conversation: Conversation) {
 }
 
 export function conversationEntryJson(entry: ConversationEntry) {
-  return { ...conversationJson(entry), nodes: entry.nodes, calls: entry.calls, summaries: entry.summaries };
+  const { nodes, calls, summaries, bytes } = entry;
+  return { ...conversationJson(entry), nodes, calls, summaries, bytes };
 }
 
 /** `content` is the wire message; the text of a summary, or of what is no JSON, is a string. */
@@ -38,7 +39,13 @@ export function nodeJson(node: Node) {
     tokens: node.tokens,
     tokenizer: node.tokenizer,
     created_at: node.createdAt,
+    deleted_at: node.deletedAt,
   };
+}
+
+/** What a tenant keeps: conversations, deleted ones included, and the bytes of their content. */
+export function tenantJson({ tenant, conversations, bytes }: TenantUsage) {
+  return { tenant, conversations, bytes };
 }
 
 /** A leading system or developer message by the digest that manifests name it with; `content` is the wire message. */

@@ -24,6 +24,9 @@ const dialectPaths: Readonly<Record<DialectName, string>> = {
   'anthropic-messages': '/v1/messages',
 };
 
+/** Where a dialect is spoken beside its own path: a request to compact what it carries. */
+const besidePaths: Readonly<Partial<Record<DialectName, string>>> = { responses: '/v1/responses/compact' };
+
 export const dialectNames: readonly DialectName[] = Object.keys(dialectPaths).filter(isDialectName);
 
 export function isDialectName(name: string): name is DialectName {
@@ -49,6 +52,7 @@ export function targetOf(
   const owner = dialectNames.find((name) => path === dialectPaths[name] || path.startsWith(`${dialectPaths[name]}/`));
   const family = owner ?? (headers['anthropic-version'] === undefined ? null : 'anthropic-messages');
   const upstream = prefixed ?? (family === null ? undefined : upstreams.byDialect.get(family)) ?? upstreams.main;
-  const dialect = owner !== undefined && method === 'POST' && path === dialectPaths[owner] ? owner : null;
+  const isSpoken = owner !== undefined && (path === dialectPaths[owner] || path === besidePaths[owner]);
+  const dialect = isSpoken && method === 'POST' ? owner : null;
   return { path, dialect, upstream };
 }

@@ -57,3 +57,9 @@ export function queryNumber(min: number, max: number) {
     .transform(Number)
     .refine((value) => value >= min && value <= max, `must be a whole number from ${min} to ${max}`);
 }
+
+/** `true` or `false` written in a query; absent is false. */
+export const queryFlag = z
+  .enum(['true', 'false'], { error: 'must be true or false' })
+  .prefault('false')
+  .transform((value) => value === 'true');

@@ -1,6 +1,7 @@
 import { SpillwayError } from '../core/errors.js';
 import { isSummary, ROOT, SUMMARY_MARKER, SUMMARY_NAME, type NewNode } from '../core/node.js';
-import type { CloseTurn, CommitSummary, ConversationKey, Mark, OpenTurn } from '../core/ports.js';
+import type { CloseTurn, CommitSummary, ConversationKey, Mark, OpenTurn, Reference } from '../core/ports.js';
+import type { ConversationRecord, ImportPage } from '../core/upkeep.js';
 import type { WindowKey } from '../core/windows.js';
 
 /*
@@ -34,7 +35,12 @@ export function checkCloseTurn(turn: CloseTurn): void {
       throw invalid('call.replies', 'does not name the replies, in order');
     }
   }
-  for (const reply of turn.replies) checkChainNode(reply, reply.id, headOf(turn) ?? '', 'replies');
+  for (const [index, reply] of turn.replies.entries()) {
+    // A choice beside the one before it, or an item behind it.
+    const before = turn.replies[index - 1]?.id;
+    const follows = reply.predecessor === before ? before : (headOf(turn) ?? '');
+    checkChainNode(reply, reply.id, follows, 'replies');
+  }
   for (const tokens of turn.counts.values()) checkCount(tokens, turn.tokenizer, 'counts');
   for (const mark of turn.marks) checkMark(mark);
 }
@@ -44,11 +50,19 @@ export function headOf(turn: CloseTurn): string | null {
   return turn.call?.manifest.head ?? turn.replies[0]?.predecessor ?? null;
 }
 
+/** The last of the replies that follow one another from the first: where a reply of several items ends. */
+export function endOfReplies(replies: readonly NewNode[]): string {
+  return replies.reduce((end, reply) => (reply.predecessor === end ? reply.id : end), replies[0]?.id ?? ROOT);
+}
+
 /** Whether the coverage is right is for the commit to find out; this is about the node's form (SPEC 3.1). */
 export function checkCommitSummary(commit: CommitSummary): void {
-  const { node } = commit;
   checkKey(commit.conversation);
   checkChain(commit.chain);
+  checkSummaryNode(commit.node);
+}
+
+function checkSummaryNode(node: CommitSummary['node']): void {
   if (!node.id.startsWith('summary_')) throw invalid('node.id', 'does not begin with summary_');
   if (node.role !== 'llm') throw invalid('node.role', 'is not llm');
   if (node.name !== SUMMARY_NAME) throw invalid('node.name', `is not ${SUMMARY_NAME}`);
@@ -65,6 +79,45 @@ export function checkCommitSummary(commit: CommitSummary): void {
 export function checkMark(mark: Mark): void {
   requireText(mark.head, 'mark.head');
   if (!isCount(mark.tokens)) throw invalid('mark.tokens', 'is not a count');
+}
+
+export function checkLease(chain: readonly string[], durationMs: number): void {
+  checkChain(chain);
+  if (!isCount(durationMs) || durationMs === 0) throw invalid('durationMs', 'is not a positive number of milliseconds');
+}
+
+export function checkReferences(tenant: string, references: readonly Reference[]): void {
+  requireText(tenant, 'tenant');
+  for (const { id, conversation, node } of references) {
+    requireText(id, 'reference.id');
+    requireText(conversation, 'reference.conversation');
+    requireText(node, 'reference.node');
+  }
+}
+
+/** The form of what is imported; whether each record stands on those before it is for the store to find out. */
+export function checkImportPage({ conversation, records }: ImportPage): void {
+  checkKey(conversation);
+  for (const record of records) checkRecord(record, conversation.id);
+}
+
+function checkRecord(record: ConversationRecord, conversation: string): void {
+  switch (record.type) {
+    case 'instruction':
+      return requireText(record.instruction.digest, 'records');
+    case 'node': {
+      const { node } = record;
+      if (node.conversation !== conversation) throw invalid('records', 'has a node of another conversation');
+      if (!isCount(node.seq) || node.seq === 0) throw invalid('records', 'has a node whose seq is no positive integer');
+      return isSummary(node) ? checkSummaryNode(node) : checkChainNode(node, node.id, node.predecessor, 'records');
+    }
+    case 'call':
+      requireText(record.call.id, 'records');
+      if (record.call.conversation !== conversation) throw invalid('records', 'has a call of another conversation');
+      return;
+    case 'mark':
+      checkMark(record.mark);
+  }
 }
 
 export function checkWindow(key: WindowKey, tokens: number): void {

@@ -28,6 +28,10 @@ export class MemoryLearnedWindows {
     this.#windows.delete(keyOf(of));
     return known !== undefined && known.expiresAt > now;
   }
+
+  forgetAll(tenant: string): void {
+    for (const [key, window] of this.#windows) if (window.tenant === tenant) this.#windows.delete(key);
+  }
 }
 
 function keyOf({ tenant, upstream, model }: WindowKey): string {

@@ -1,5 +1,5 @@
 import { SpillwayError } from '../core/errors.js';
-import { isCommand, isSummary, ROOT, type NewNode, type Node } from '../core/node.js';
+import { isSummary, ROOT, type Node } from '../core/node.js';
 import type {
   Call,
   Clock,
@@ -11,40 +11,54 @@ import type {
   ConversationKey,
   Directory,
   Instruction,
+  Lease,
   Ledger,
+  ListPosition,
   Mark,
-  Match,
-  NewConversation,
   OpenedTurn,
   OpenTurn,
+  Reference,
   Spine,
-  Summary,
   SummaryPolicy,
+  TenantUsage,
 } from '../core/ports.js';
-import { activeSummary } from '../core/summary.js';
+import type { ExportPage, ImportPage } from '../core/upkeep.js';
 import type { LearnedWindow, WindowKey } from '../core/windows.js';
 import {
   checkChainNode,
   checkCloseTurn,
   checkCommitSummary,
+  checkImportPage,
+  checkLease,
   checkLimit,
   checkMark,
   checkOpenTurn,
+  checkReferences,
   checkWindow,
+  endOfReplies,
   headOf,
   invalid,
 } from './check-writes.js';
-import { matchOfCall } from './match-of-call.js';
+import {
+  append,
+  branchOf,
+  entryOf,
+  isSpine,
+  newBook,
+  nodesNamed,
+  requireChainNode,
+  requireLiveNode,
+  saveMark,
+  setDeleted,
+  walk,
+  type Book,
+} from './memory-book.js';
+import { staleBecause } from './memory-commit.js';
+import { latestUsed, longestUnused, usageByTenant } from './memory-directory.js';
 import { MemoryLearnedWindows } from './memory-learned-windows.js';
-
-/** One conversation. Insertion order of the maps is the order of writing. */
-interface Book {
-  conversation: Conversation;
-  readonly nodes: Map<string, Node>;
-  readonly calls: Map<string, Call>;
-  readonly marks: Mark[];
-  readonly instructions: Map<string, Instruction>;
-}
+import { acquireLease, releaseLease, renewLease } from './memory-leases.js';
+import { eraseBranchOf, exportPageOfBook, importedBook, withImported } from './memory-upkeep.js';
+import { activeOn, openedTurn } from './memory-view.js';
 
 /**
  * The ledger in memory: nothing outlives the process. The reference that other drivers are compared with, so it is
@@ -53,6 +67,8 @@ interface Book {
 export class MemoryLedger implements Ledger, Directory {
   readonly #books = new Map<string, Book>();
   readonly #windows = new MemoryLearnedWindows();
+  /** By tenant and id. */
+  readonly #references = new Map<string, Reference>();
   readonly #clock: Clock;
 
   constructor(clock: Clock) {
@@ -62,7 +78,10 @@ export class MemoryLedger implements Ledger, Directory {
   async openTurn(turn: OpenTurn): Promise<OpenedTurn> {
     checkOpenTurn(turn);
     const { chain } = turn;
-    const book = this.#find(turn.conversation) ?? newBook(turn.conversation, this.#clock());
+    const now = this.#clock();
+    const book = this.#find(turn.conversation) ?? newBook(turn.conversation, now);
+    const before = book.conversation;
+    if (turn.expectedHead !== null && turn.expectedHead !== before.head) throw headMoved('expectedHead');
     const isUnknown = (id: string): boolean => !book.nodes.has(id);
     const known = chain.some(isUnknown) ? chain.findIndex(isUnknown) : chain.length;
     if (!isSpine(book, chain.slice(0, known))) throw invalid('chain', 'is not one spine');
@@ -74,59 +93,49 @@ export class MemoryLedger implements Ledger, Directory {
       return node;
     });
 
-    const headBefore = book.conversation.head;
     this.#books.set(turn.conversation.id, book);
-    for (const node of added) this.#append(book, node);
+    const lifted = setDeleted(book, nodesNamed(book, chain), null);
+    for (const node of added) append(book, node, now, null);
+    book.conversation = { ...before, deletedAt: null };
     if (turn.advanceHead) this.#setHead(book, chain.at(-1) ?? ROOT);
-    if (added.length > 0 || book.conversation.head !== headBefore) this.#use(book);
+    const isChanged =
+      added.length > 0 || lifted > 0 || before.deletedAt !== null || before.head !== book.conversation.head;
+    if (isChanged) this.#use(book);
     for (const instruction of turn.instructions) {
       if (!book.instructions.has(instruction.digest)) book.instructions.set(instruction.digest, instruction);
     }
 
-    const active = activeOn(book, chain, turn.policy);
-    const behind = active === null ? chain : chain.slice(chain.indexOf(active.last) + 1);
-    const nodeAt = (id: string): readonly Node[] => nodesNamed(book, [id]);
-    return {
-      head: book.conversation.head,
-      known,
-      active,
-      commands: chain
-        .flatMap(nodeAt)
-        .filter(isCommand)
-        .map((node) => node.id),
-      counts: new Map(
-        behind
-          .flatMap(nodeAt)
-          .flatMap(({ id, tokens, tokenizer }) =>
-            tokens !== null && tokenizer !== null && tokenizer === turn.tokenizer ? [[id, tokens] as const] : [],
-          ),
-      ),
-      match: matchOn(book, chain, turn.model),
-      marks: (['latched', 'overflowed'] as const).flatMap((kind) => deepestMark(book, chain, kind)),
-    };
+    return openedTurn(book, turn, known);
   }
 
   async closeTurn(turn: CloseTurn): Promise<{ readonly head: string }> {
     checkCloseTurn(turn);
-    const { call } = turn;
+    const { call, replies, reduction } = turn;
     const book = this.#require(turn.conversation);
     const head = headOf(turn);
-    if (head !== null) requireChainNode(book, head, 'head');
+    const deletedAt = head === null ? null : requireChainNode(book, head, 'head').deletedAt;
     if (call !== null && book.calls.has(call.id)) return { head: book.conversation.head };
-    for (const reply of turn.replies) {
+    for (const reply of replies) {
       const there = book.nodes.get(reply.id);
-      if (there !== undefined && (isSummary(there) || there.predecessor !== head)) {
+      if (there !== undefined && (isSummary(there) || there.predecessor !== reply.predecessor)) {
         throw invalid('replies', 'is a node of another place');
       }
     }
-    const willBeThere = new Set(turn.replies.map((reply) => reply.id));
+    const willBeThere = new Set(replies.map((reply) => reply.id));
     for (const mark of turn.marks) if (!willBeThere.has(mark.head)) requireChainNode(book, mark.head, 'mark.head');
 
-    for (const reply of turn.replies) if (!book.nodes.has(reply.id)) this.#append(book, reply);
-    const [first] = turn.replies;
+    if (deletedAt === null) setDeleted(book, nodesNamed(book, [...willBeThere]), null);
+    for (const reply of replies) if (!book.nodes.has(reply.id)) append(book, reply, this.#clock(), deletedAt);
     const isComplete = call === null || call.outcome === 'complete';
-    if (turn.advanceHead && isComplete && first?.predecessor === book.conversation.head) this.#setHead(book, first.id);
-    if (call !== null) book.calls.set(call.id, call);
+    if (turn.advanceHead && isComplete && replies[0]?.predecessor === book.conversation.head) {
+      this.#setHead(book, endOfReplies(replies));
+    }
+    if (call !== null) {
+      book.calls.set(call.id, call);
+      if (reduction !== null && !book.instructions.has(reduction.digest)) {
+        book.instructions.set(reduction.digest, reduction);
+      }
+    }
     for (const node of nodesNamed(book, [...turn.counts.keys()])) {
       const hasOne = node.tokens !== null && node.tokenizer === turn.tokenizer;
       if (hasOne || turn.tokenizer === null) continue;
@@ -140,30 +149,17 @@ export class MemoryLedger implements Ledger, Directory {
   async commitSummary(commit: CommitSummary): Promise<CommitOutcome> {
     checkCommitSummary(commit);
     const book = this.#require(commit.conversation);
-    const { node, chain } = commit;
-    const covered = node.metadata.covers_ids;
-    const stale = (reason: string): CommitOutcome => ({ outcome: 'stale', reason });
-    if (covered.some((id, index) => id !== chain[index])) return stale('the coverage is not the start of the spine');
-    if (!isSpine(book, covered)) return stale('a covered node is gone');
-    if (nodesNamed(book, chain.slice(-1)).length === 0) return stale('the head is gone');
-    if ((activeOn(book, chain, commit.policy)?.id ?? null) !== commit.expectedActive) {
-      return stale('another summary became active');
-    }
-    const headSpine = walk(book, book.conversation.head).map((ancestor) => ancestor.id);
-    if (commit.headMustDescend && !headSpine.includes(covered.at(-1) ?? ROOT)) return stale('HEAD left the segment');
-    if (book.nodes.has(node.id)) return stale('the summary was written before');
-
-    this.#append(book, node);
-    book.conversation = { ...book.conversation, activeSummary: node.id };
+    const reason = staleBecause(book, commit);
+    if (reason !== null) return { outcome: 'stale', reason };
+    append(book, commit.node, this.#clock(), null);
+    book.conversation = { ...book.conversation, activeSummary: commit.node.id };
     return { outcome: 'committed' };
   }
 
   async moveHead(conversation: ConversationKey, to: string, expected: string | null): Promise<void> {
     const book = this.#require(conversation);
-    requireChainNode(book, to, 'to');
-    if (expected !== null && expected !== book.conversation.head) {
-      throw new SpillwayError('head_moved', 'HEAD is not where it was expected.', 'expected');
-    }
+    requireLiveNode(book, to, 'to');
+    requireHead(book, expected);
     this.#setHead(book, to);
   }
 
@@ -182,7 +178,7 @@ export class MemoryLedger implements Ledger, Directory {
   async spine(conversation: ConversationKey, head: string | null, policy: SummaryPolicy): Promise<Spine> {
     const book = this.#require(conversation);
     const from = head ?? book.conversation.head;
-    if (from !== ROOT) requireChainNode(book, from, 'head');
+    if (from !== ROOT) requireLiveNode(book, from, 'head');
     const nodes = walk(book, from);
     const active = activeOn(
       book,
@@ -212,28 +208,113 @@ export class MemoryLedger implements Ledger, Directory {
   }
 
   async callsOfReply(conversation: ConversationKey, reply: string): Promise<readonly Call[]> {
-    return [...(this.#read(conversation)?.calls.values() ?? [])].filter((call) => call.replies.includes(reply));
+    const book = this.#read(conversation);
+    if (book?.nodes.has(reply) !== true) return [];
+    return [...book.calls.values()].filter((call) => call.replies.includes(reply));
   }
 
   async instruction(conversation: ConversationKey, digest: string): Promise<Instruction | null> {
     return this.#read(conversation)?.instructions.get(digest) ?? null;
   }
 
-  async list(tenant: string | null, limit: number, before: number | null): Promise<readonly ConversationEntry[]> {
+  async acquireLease(key: ConversationKey, chain: readonly string[], durationMs: number): Promise<Lease | null> {
+    checkLease(chain, durationMs);
+    return acquireLease(this.#require(key), chain, durationMs, this.#clock());
+  }
+
+  async renewLease(key: ConversationKey, lease: Lease, durationMs: number): Promise<boolean> {
+    checkLease([lease.head], durationMs);
+    const book = this.#read(key);
+    return book !== undefined && renewLease(book, lease, durationMs, this.#clock());
+  }
+
+  async releaseLease(key: ConversationKey, lease: Lease): Promise<void> {
+    const book = this.#read(key);
+    if (book !== undefined) releaseLease(book, lease);
+  }
+
+  async deleteBranch(key: ConversationKey, from: string, expected: string | null) {
+    const book = this.#require(key);
+    const { predecessor } = requireLiveNode(book, from, 'from');
+    requireHead(book, expected);
+    const branch = branchOf(book, from);
+    const nodes = setDeleted(book, branch, this.#clock());
+    this.#leaveBranch(book, branch, predecessor);
+    return { nodes, head: book.conversation.head };
+  }
+
+  async restoreBranch(key: ConversationKey, node: string): Promise<{ readonly nodes: number }> {
+    const book = this.#require(key);
+    requireChainNode(book, node, 'node');
+    return { nodes: setDeleted(book, [...walk(book, node).slice(0, -1), ...branchOf(book, node)], null) };
+  }
+
+  async eraseBranch(key: ConversationKey, from: string, expected: string | null) {
+    const book = this.#require(key);
+    const { predecessor } = requireChainNode(book, from, 'from');
+    requireHead(book, expected);
+    const branch = branchOf(book, from);
+    this.#leaveBranch(book, branch, predecessor);
+    const nodes = eraseBranchOf(book, from);
+    this.#dropReferences(key.id, new Set(branch.map((node) => node.id)));
+    return { nodes, head: book.conversation.head };
+  }
+
+  async deleteConversation(key: ConversationKey): Promise<void> {
+    const book = this.#require(key);
+    book.conversation = { ...book.conversation, deletedAt: book.conversation.deletedAt ?? this.#clock() };
+  }
+
+  async restoreConversation(key: ConversationKey): Promise<void> {
+    const book = this.#require(key);
+    book.conversation = { ...book.conversation, deletedAt: null };
+  }
+
+  async eraseConversation(key: ConversationKey, unusedSince: number | null): Promise<boolean> {
+    const book = this.#read(key);
+    if (book === undefined || (unusedSince !== null && book.conversation.usedAt >= unusedSince)) return false;
+    this.#dropReferences(key.id, null);
+    return this.#books.delete(key.id);
+  }
+
+  async exportPage(key: ConversationKey, next: string | null): Promise<ExportPage> {
+    return exportPageOfBook(this.#require(key), next);
+  }
+
+  async importPage(page: ImportPage): Promise<void> {
+    checkImportPage(page);
+    const { id, tenant } = page.conversation;
+    const there = this.#books.get(id);
+    if (there !== undefined && !(there.importing && there.conversation.tenant === tenant)) {
+      throw new SpillwayError('conversation_exists', 'There is a conversation with this id.', 'conversation');
+    }
+    const book = page.first ? importedBook(page, this.#clock()) : there;
+    if (book === undefined) throw conversationNotFound();
+    this.#books.set(id, withImported(book, page));
+  }
+
+  async list(tenant: string | null, limit: number, before: ListPosition | null): Promise<readonly ConversationEntry[]> {
     checkLimit(limit);
-    return [...this.#books.values()]
-      .filter(({ conversation }) => tenant === null || conversation.tenant === tenant)
-      .filter(({ conversation }) => before === null || conversation.usedAt < before)
-      .toSorted(
-        (a, b) => b.conversation.usedAt - a.conversation.usedAt || (a.conversation.id < b.conversation.id ? 1 : -1),
-      )
-      .slice(0, limit)
-      .map(({ conversation, nodes, calls }) => ({
-        ...conversation,
-        nodes: nodes.size,
-        calls: calls.size,
-        summaries: [...nodes.values()].filter(isSummary).length,
-      }));
+    return latestUsed([...this.#books.values()].map(entryOf), tenant, limit, before);
+  }
+
+  async oldest(tenant: string | null, limit: number): Promise<readonly ConversationEntry[]> {
+    checkLimit(limit);
+    return longestUnused([...this.#books.values()].map(entryOf), tenant, limit);
+  }
+
+  async tenants(): Promise<readonly TenantUsage[]> {
+    return usageByTenant([...this.#books.values()].map(entryOf));
+  }
+
+  async refer(tenant: string, references: readonly Reference[]): Promise<void> {
+    checkReferences(tenant, references);
+    for (const reference of references) this.#references.set(JSON.stringify([tenant, reference.id]), reference);
+  }
+
+  async resolve(tenant: string, ids: readonly string[]): Promise<ReadonlyMap<string, Reference>> {
+    const found = ids.flatMap((id) => this.#references.get(JSON.stringify([tenant, id])) ?? []);
+    return new Map(found.map((reference) => [reference.id, reference]));
   }
 
   async learnedWindows(tenant: string | null, limit: number): Promise<readonly LearnedWindow[]> {
@@ -255,11 +336,16 @@ export class MemoryLedger implements Ledger, Directory {
     return this.#windows.forget(key, this.#clock());
   }
 
+  async forgetWindows(tenant: string): Promise<void> {
+    this.#windows.forgetAll(tenant);
+  }
+
   async close(): Promise<void> {}
 
   #find(key: ConversationKey): Book | null {
     const book = this.#books.get(key.id);
     if (book !== undefined && book.conversation.tenant !== key.tenant) throw conversationNotFound();
+    if (book?.importing) throw new SpillwayError('store_unavailable', 'The conversation is still being imported.');
     return book ?? null;
   }
 
@@ -275,15 +361,23 @@ export class MemoryLedger implements Ledger, Directory {
     return book?.conversation.tenant === key.tenant ? book : undefined;
   }
 
-  #append(book: Book, node: NewNode): void {
-    const { id } = book.conversation;
-    book.nodes.set(node.id, { ...node, conversation: id, seq: book.nodes.size + 1, createdAt: this.#clock() });
-  }
-
   /** The one way HEAD moves here; a summary is never HEAD (SPEC 8.1). */
   #setHead(book: Book, to: string): void {
-    requireChainNode(book, to, 'head');
+    if (to !== ROOT) requireChainNode(book, to, 'head');
     book.conversation = { ...book.conversation, head: to };
+  }
+
+  /** HEAD steps back from a branch that goes (SPEC 8.1). */
+  #leaveBranch(book: Book, branch: readonly Node[], predecessor: string): void {
+    if (branch.some((node) => node.id === book.conversation.head)) this.#setHead(book, predecessor);
+  }
+
+  /** Those to these nodes of a conversation, or to any. */
+  #dropReferences(conversation: string, nodes: ReadonlySet<string> | null): void {
+    for (const [name, reference] of this.#references) {
+      const isGone = reference.conversation === conversation && (nodes === null || nodes.has(reference.node));
+      if (isGone) this.#references.delete(name);
+    }
   }
 
   #use(book: Book): void {
@@ -291,71 +385,12 @@ export class MemoryLedger implements Ledger, Directory {
   }
 }
 
-function newBook(conversation: NewConversation, now: number): Book {
-  return {
-    conversation: { ...conversation, head: ROOT, activeSummary: null, createdAt: now, usedAt: now },
-    nodes: new Map(),
-    calls: new Map(),
-    marks: [],
-    instructions: new Map(),
-  };
+function requireHead(book: Book, expected: string | null): void {
+  if (expected !== null && expected !== book.conversation.head) throw headMoved('expected');
 }
 
-function requireChainNode(book: Book, id: string, field: string): void {
-  const node = book.nodes.get(id);
-  if (node === undefined || isSummary(node)) {
-    throw new SpillwayError('node_not_found', 'There is no such node in the conversation.', field);
-  }
-}
-
-function nodesNamed(book: Book, ids: readonly string[]): readonly Node[] {
-  return ids.flatMap((id) => book.nodes.get(id) ?? []);
-}
-
-/** The spine of a node, first node first. */
-function walk(book: Book, head: string): readonly Node[] {
-  const nodes: Node[] = [];
-  for (let node = book.nodes.get(head); node !== undefined; node = book.nodes.get(node.predecessor)) nodes.push(node);
-  return nodes.toReversed();
-}
-
-/** Whether these are the stored nodes of one spine, from its first node on. */
-function isSpine(book: Book, ids: readonly string[]): boolean {
-  return ids.every((id, index) => {
-    const node = book.nodes.get(id);
-    return node !== undefined && !isSummary(node) && node.predecessor === (ids[index - 1] ?? ROOT);
-  });
-}
-
-function activeOn(book: Book, chain: readonly string[], policy: SummaryPolicy): Summary | null {
-  const summaries = [...book.nodes.values()].flatMap((node): readonly Summary[] => {
-    if (!isSummary(node)) return [];
-    const { id, content, tokens, tokenizer, metadata } = node;
-    const [first = ROOT] = metadata.covers_ids;
-    const last = metadata.covers_ids.at(-1) ?? ROOT;
-    return [{ id, first, last, count: metadata.covers_ids.length, content, tokens, tokenizer }];
-  });
-  return activeSummary(chain, summaries, policy, book.conversation.activeSummary);
-}
-
-/** Of the calls of a model that teach something, the last one of the deepest head on a chain. */
-function matchOn(book: Book, chain: readonly string[], model: string): Match | null {
-  const calls = [...book.calls.values()].filter((call) => call.model === model && matchOfCall(call) !== null);
-  const head = chain.findLast((id) => calls.some((call) => call.manifest.head === id));
-  const call = calls.findLast((candidate) => candidate.manifest.head === head);
-  return call === undefined ? null : matchOfCall(call);
-}
-
-function deepestMark(book: Book, chain: readonly string[], kind: Mark['kind']): readonly Mark[] {
-  const marks = book.marks.filter((mark) => mark.kind === kind && chain.includes(mark.head));
-  return marks.toSorted((a, b) => chain.indexOf(b.head) - chain.indexOf(a.head)).slice(0, 1);
-}
-
-/** One of a kind at a node: the newer one holds. */
-function saveMark(book: Book, mark: Mark): void {
-  const older = book.marks.findIndex(({ kind, head }) => kind === mark.kind && head === mark.head);
-  if (older >= 0) book.marks.splice(older, 1);
-  book.marks.push(mark);
+function headMoved(field: string): SpillwayError {
+  return new SpillwayError('head_moved', 'HEAD is not where it was expected.', field);
 }
 
 function conversationNotFound(): SpillwayError {

@@ -9,6 +9,7 @@ export type SqlRow = Readonly<Record<string, unknown>>;
  * Whatever the database itself throws is `SpillwayError('store_unavailable')`.
  */
 export interface SqlDatabase {
+  /** A long text that it binds may be kept in parts beside its row: lists, which a statement looks into, go to `all`. */
   run(sql: string, ...values: readonly SqlValue[]): void;
   all(sql: string, ...values: readonly SqlValue[]): readonly SqlRow[];
   /** Everything `work` wrote, or, if it throws, nothing; its error passes through. Never nested. */

@@ -56,6 +56,10 @@ export class SqlLearnedWindows {
     );
     return gone.some((row) => integer(row, 'expires_at') > now);
   }
+
+  forgetAll(tenant: string): void {
+    this.#db.run('DELETE FROM learned_window WHERE tenant = ?', tenant);
+  }
 }
 
 /** A model's name is the client's to choose. */

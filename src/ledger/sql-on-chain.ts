@@ -1,45 +1,46 @@
 import type { Mark, Match, Summary } from '../core/ports.js';
-import { integer, integerOrNull, text, type SqlDatabase, type SqlRow } from './sql-database.js';
-import { summaryOf } from './sql-rows.js';
+import { integer, integerOrNull, type SqlDatabase, type SqlRow } from './sql-database.js';
+import { markOf, summaryOf } from './sql-rows.js';
 
 /*
  * What was set at the nodes of a chain, found by their ids. A conversation holds every dialogue that opens alike, so
  * other branches share these tables, and none is read as a whole.
  */
 
-/** The summaries that reach deepest on a chain, and perhaps some that reach less deep; in the order written. */
+/** What is set on a chain, each thing at its deepest node there. */
+export interface OnChain {
+  /** Those that reach deepest, and perhaps some that reach less deep; in the order written. */
+  readonly summaries: readonly Summary[];
+  /** Of the calls of the model that teach something (SPEC 9.4), the last one. */
+  readonly match: Match | null;
+  /** One of each kind at most. */
+  readonly marks: readonly Mark[];
+}
+
+export function onChain(db: SqlDatabase, conversation: string, model: string, chain: readonly string[]): OnChain {
+  const values = [conversation, chain.length] as const;
+  // One statement tells of most chains that there is nothing to be looked for.
+  const [reach] = db.all(REACH, ...values, conversation, model, chain.length, ...values, ...values);
+  const depthOf = (column: string): number => (reach === undefined ? 0 : (integerOrNull(reach, column) ?? 0));
+  const [match] = deepest(db, chain, MATCHES, depthOf('match'), conversation, model);
+  return {
+    summaries: deepest(db, chain, SUMMARIES, depthOf('summary'), conversation).map(summaryOf),
+    match:
+      match === undefined
+        ? null
+        : { estimatedTokens: integer(match, 'estimated'), measuredTokens: integer(match, 'measured') },
+    marks: KINDS.flatMap((kind) => deepest(db, chain, MARKS, depthOf(kind), conversation, kind).map(markOf)),
+  };
+}
+
 export function deepestSummaries(db: SqlDatabase, conversation: string, chain: readonly string[]): readonly Summary[] {
-  return deepest(db, chain, SUMMARIES, conversation).map(summaryOf);
-}
-
-/** Of the calls of a model that teach something (SPEC 9.4), the last one of the deepest head on a chain. */
-export function deepestMatch(
-  db: SqlDatabase,
-  conversation: string,
-  model: string,
-  chain: readonly string[],
-): Match | null {
-  const [row] = deepest(db, chain, MATCHES, conversation, model);
-  if (row === undefined) return null;
-  return { estimatedTokens: integer(row, 'estimated'), measuredTokens: integer(row, 'measured') };
-}
-
-/** The mark of each kind whose head lies deepest on a chain. */
-export function deepestMarks(db: SqlDatabase, conversation: string, chain: readonly string[]): readonly Mark[] {
-  return KINDS.flatMap((kind) =>
-    deepest(db, chain, MARKS, conversation, kind).map((row) => ({
-      kind,
-      head: text(row, 'head'),
-      tokens: integer(row, 'tokens'),
-      scope: text(row, 'scope'),
-    })),
-  );
+  return deepest(db, chain, SUMMARIES, chain.length, conversation).map(summaryOf);
 }
 
 const KINDS: readonly Mark['kind'][] = ['latched', 'overflowed'];
 
 /** How many ids, back from the deepest one at which there may be anything, are tried first. */
-const FIRST_WINDOW = 32;
+const FIRST_WINDOW = 4;
 
 /** `reach`: how deep there is anything, not deeper than a depth. `rows`: what is found at a JSON list of ids. */
 interface Search {
@@ -67,29 +68,33 @@ const MATCHES: Search = {
 
 const MARKS: Search = {
   reach: 'SELECT max(depth) AS depth FROM mark WHERE conversation = ? AND kind = ? AND depth <= ?',
-  rows: `SELECT mark.head, tokens, scope FROM json_each(?) AS listed
+  rows: `SELECT mark.* FROM json_each(?) AS listed
          CROSS JOIN mark ON conversation = ? AND kind = ? AND mark.head = listed.value
          ORDER BY listed.key DESC LIMIT 1`,
 };
 
+const REACH = `SELECT (${SUMMARIES.reach}) AS summary, (${MATCHES.reach}) AS match,
+  (${MARKS.reach.replace('kind = ?', "kind = 'latched'")}) AS latched,
+  (${MARKS.reach.replace('kind = ?', "kind = 'overflowed'")}) AS overflowed`;
+
 /**
  * The rows at the deepest ids of a chain that have any, in windows that double: one window in an ordinary turn, and never
- * more statements than twice the doublings.
+ * more statements than twice the doublings. `reach`: how deep there may be any.
  */
 function deepest(
   db: SqlDatabase,
   chain: readonly string[],
   search: Search,
+  reach: number,
   ...values: readonly string[]
 ): readonly SqlRow[] {
-  let start = chain.length;
-  for (let window = FIRST_WINDOW; start > 0; window *= 2) {
-    const [reach] = db.all(search.reach, ...values, start);
-    const end = reach === undefined ? 0 : (integerOrNull(reach, 'depth') ?? 0);
-    if (end === 0) return [];
-    start = Math.max(0, end - window);
+  let end = reach;
+  for (let window = FIRST_WINDOW; end > 0; window *= 2) {
+    const start = Math.max(0, end - window);
     const rows = db.all(search.rows, JSON.stringify(chain.slice(start, end)), ...values);
     if (rows.length > 0) return rows;
+    const [next] = db.all(search.reach, ...values, start);
+    end = next === undefined ? 0 : (integerOrNull(next, 'depth') ?? 0);
   }
   return [];
 }

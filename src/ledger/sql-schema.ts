@@ -70,6 +70,60 @@ export const migrations: readonly Migration[] = [
     ) STRICT, WITHOUT ROWID`,
     `CREATE INDEX learned_window_expiry ON learned_window (expires_at)`,
   ],
+  [
+    // last_seq, last_call, last_fence: the numbers given last; none is given twice, whatever was erased. revision: grows when
+    // stored nodes are deleted, restored or erased. importing: 1 from the first page of an import to its last.
+    'ALTER TABLE conversation ADD COLUMN deleted_at INTEGER',
+    ...['bytes', 'last_seq', 'last_call', 'last_fence', 'revision', 'importing'].map(
+      (column) => `ALTER TABLE conversation ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0`,
+    ),
+
+    // Made anew, because what is read without the content must stand before it. bytes: of the content in UTF-8.
+    `CREATE TABLE new_node (
+      conversation TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, depth INTEGER NOT NULL, last_command TEXT,
+      predecessor TEXT NOT NULL, caller TEXT, role TEXT NOT NULL, name TEXT, created_at INTEGER NOT NULL,
+      deleted_at INTEGER, tokens INTEGER, tokenizer TEXT, bytes INTEGER NOT NULL,
+      content TEXT NOT NULL, metadata TEXT NOT NULL,
+      PRIMARY KEY (conversation, id)
+    ) STRICT`,
+    `INSERT INTO new_node
+     SELECT conversation, id, seq, depth, last_command, predecessor, caller, role, name, created_at,
+       NULL, tokens, tokenizer, length(CAST(content AS BLOB)), content, metadata
+     FROM node`,
+    'DROP TABLE node',
+    'ALTER TABLE new_node RENAME TO node',
+    'CREATE INDEX node_seq ON node (conversation, seq)',
+
+    `CREATE TABLE new_instruction (
+      number INTEGER PRIMARY KEY, conversation TEXT NOT NULL, digest TEXT NOT NULL, bytes INTEGER NOT NULL,
+      content TEXT NOT NULL, UNIQUE (conversation, digest)
+    ) STRICT`,
+    `INSERT INTO new_instruction (conversation, digest, bytes, content)
+     SELECT conversation, digest, length(CAST(content AS BLOB)), content FROM instruction`,
+    'DROP TABLE instruction',
+    'ALTER TABLE new_instruction RENAME TO instruction',
+
+    `UPDATE conversation SET last_seq = nodes, last_call = calls, bytes =
+       (SELECT coalesce(sum(bytes), 0) FROM node WHERE node.conversation = conversation.id) +
+       (SELECT coalesce(sum(bytes), 0) FROM instruction WHERE instruction.conversation = conversation.id)`,
+
+    `CREATE TABLE lease (
+      conversation TEXT NOT NULL, head TEXT NOT NULL, fence INTEGER NOT NULL, expires_at INTEGER NOT NULL,
+      PRIMARY KEY (conversation, head)
+    ) STRICT, WITHOUT ROWID`,
+
+    // The replies that follow another one of their call; the others are found by the head of the call.
+    `CREATE TABLE later_reply (
+      conversation TEXT NOT NULL, reply TEXT NOT NULL, call TEXT NOT NULL,
+      PRIMARY KEY (conversation, reply, call)
+    ) STRICT, WITHOUT ROWID`,
+
+    `CREATE TABLE reference (
+      tenant TEXT NOT NULL, id TEXT NOT NULL, conversation TEXT NOT NULL, node TEXT NOT NULL,
+      PRIMARY KEY (tenant, id)
+    ) STRICT, WITHOUT ROWID`,
+    'CREATE INDEX reference_node ON reference (conversation, node)',
+  ],
 ];
 
 /**

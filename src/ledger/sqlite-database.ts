@@ -18,10 +18,15 @@ export function sqliteDatabase(handle: SqliteHandle, busyTimeoutMs = 0): SqlData
   const statements = new Map<string, SqliteStatement>();
   let closed = false;
   let patient = true;
+  const prepare = (sql: string): SqliteStatement => {
+    const statement = statements.get(sql) ?? handle.prepare(sql);
+    statements.set(sql, statement);
+    return statement;
+  };
   // The process stands still while it waits: one wait for a lock that is held is enough, until it is free again.
   const begin = (): void => {
     try {
-      handle.exec('BEGIN IMMEDIATE');
+      prepare('BEGIN IMMEDIATE').run();
     } catch (error) {
       if (patient) handle.exec('PRAGMA busy_timeout = 0');
       patient = false;
@@ -29,11 +34,6 @@ export function sqliteDatabase(handle: SqliteHandle, busyTimeoutMs = 0): SqlData
     }
     if (!patient) handle.exec(`PRAGMA busy_timeout = ${Math.trunc(busyTimeoutMs)}`);
     patient = true;
-  };
-  const prepare = (sql: string): SqliteStatement => {
-    const statement = statements.get(sql) ?? handle.prepare(sql);
-    statements.set(sql, statement);
-    return statement;
   };
   return {
     run(sql, ...values) {
@@ -47,7 +47,7 @@ export function sqliteDatabase(handle: SqliteHandle, busyTimeoutMs = 0): SqlData
       guard(begin);
       try {
         const result = work();
-        guard(() => handle.exec('COMMIT'));
+        guard(() => prepare('COMMIT').run());
         return result;
       } catch (error) {
         rollBack(handle);

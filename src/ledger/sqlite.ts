@@ -2,9 +2,11 @@ import { chmodSync, closeSync, existsSync, openSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { SpillwayError } from '../core/errors.js';
 import type { Clock, Directory, Ledger } from '../core/ports.js';
-import type { SqlValue } from './sql-database.js';
+import type { SqlDatabase, SqlValue } from './sql-database.js';
 import { SqlLedger } from './sql-ledger.js';
+import { migrate, migrations } from './sql-schema.js';
 import { sqliteDatabase, storeUnavailable, type SqliteHandle } from './sqlite-database.js';
+import { sqliteFile } from './sqlite-file.js';
 import { makePrivateFolder } from './sqlite-folder.js';
 
 export interface SqliteOptions {
@@ -19,6 +21,14 @@ export interface SqliteOptions {
   readonly busyTimeoutMs: number;
   readonly clock: Clock;
 }
+
+const SETTINGS = [
+  // What was erased is overwritten, not only unlinked (SPEC 2.6).
+  'secure_delete = ON',
+  // Pages of a busy conversation are written to the file once for many turns; a log that a large write made long is cut again.
+  'wal_autocheckpoint = 4000',
+  'journal_size_limit = 67108864',
+];
 
 /** By the codes of both packages. */
 const DAMAGED = /SQLITE_(?:NOTADB|CORRUPT)|ERR_SQLITE_ERROR (?:26|11)\b/;
@@ -41,8 +51,10 @@ export async function openSqliteLedger(options: SqliteOptions, sqlite?: OpenSqli
     );
   }
   try {
-    makePrivate(options.file);
-    return openLedger(open(options.file), options);
+    return new SqlLedger(
+      sqliteFile(options.file, () => connect(open, options)),
+      options.clock,
+    );
   } catch (error) {
     const { message } = storeUnavailable(error);
     throw new SpillwayError(
@@ -54,15 +66,29 @@ export async function openSqliteLedger(options: SqliteOptions, sqlite?: OpenSqli
   }
 }
 
-function openLedger(handle: SqliteHandle, options: SqliteOptions): Ledger & Directory {
+/** Opens the file as it is to be used, with the tables of the ledger in it. */
+function connect(open: OpenSqlite, options: SqliteOptions): SqlDatabase {
+  const handle = openPrivate(open, options.file);
   try {
     handle.exec(`PRAGMA busy_timeout = ${Math.trunc(options.busyTimeoutMs)}`);
     handle.exec('PRAGMA journal_mode = WAL');
     handle.exec(`PRAGMA synchronous = ${options.durability === 'full' ? 'FULL' : 'NORMAL'}`);
-    return new SqlLedger(sqliteDatabase(handle, options.busyTimeoutMs), options.clock);
+    for (const setting of SETTINGS) handle.exec(`PRAGMA ${setting}`);
+    const db = sqliteDatabase(handle, options.busyTimeoutMs);
+    migrate(db, migrations);
+    return db;
   } catch (error) {
     handle.close();
     throw error;
+  }
+}
+
+function openPrivate(open: OpenSqlite, file: string): SqliteHandle {
+  try {
+    makePrivate(file);
+    return open(file);
+  } catch (error) {
+    throw storeUnavailable(error);
   }
 }
 

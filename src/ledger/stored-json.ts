@@ -3,7 +3,7 @@ import { SpillwayError } from '../core/errors.js';
 import type { NodeMetadata } from '../core/node.js';
 import type { Call } from '../core/ports.js';
 
-const metadataSchema = z.union([
+export const metadataSchema = z.union([
   z.strictObject({
     compaction: z.literal(true),
     covers_ids: z.array(z.string()),
@@ -18,7 +18,7 @@ const metadataSchema = z.union([
   z.strictObject({}),
 ]) satisfies z.ZodType<NodeMetadata>;
 
-const callSchema = z.strictObject({
+export const callSchema = z.strictObject({
   id: z.string(),
   conversation: z.string(),
   model: z.string(),
@@ -34,7 +34,7 @@ const callSchema = z.strictObject({
     reduction: z.string().nullable(),
   }),
   replies: z.array(z.string()),
-  outcome: z.enum(['complete', 'cancelled', 'failed']),
+  outcome: z.enum(['complete', 'cancelled', 'failed', 'unread']),
   status: z.number().nullable(),
   stopReason: z.string().nullable(),
   // Records of the first version have none.

@@ -1,7 +1,7 @@
 import { reserveTokens } from '../core/budget.js';
 import { createPurse } from '../core/compaction/purse.js';
 import { SpillwayError } from '../core/errors.js';
-import { estimateView, messageTokens } from '../core/estimate.js';
+import { estimateView, messageTokens, textsOf } from '../core/estimate.js';
 import type { Ruler } from '../core/estimate.js';
 import { isCommand } from '../core/node.js';
 import type { Node } from '../core/node.js';
@@ -11,6 +11,8 @@ import type { SpineNode } from '../core/render.js';
 import { NO_REDUCTION } from '../core/request/reduction.js';
 import type { WindowScope } from '../core/windows.js';
 import type { Dialect, DialectName } from '../dialects/dialect.js';
+import type { PatientCounter } from '../tokens/counter.js';
+import { withoutWindow } from './compact-spine.js';
 import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
 import { policyFor } from './identify.js';
@@ -37,7 +39,7 @@ export interface CompactConversationDeps {
   /** The configured upstream with this base URL; null if it is configured no more. */
   route(baseUrl: string): UpstreamRoute | null;
   belief(scope: WindowScope, model: string): Promise<ModelBelief>;
-  loadCounter(model: string): Promise<TokenCounter>;
+  loadCounter(model: string): Promise<PatientCounter>;
 }
 
 /**
@@ -72,15 +74,20 @@ export async function compactConversation(
   const policy = policyFor(conversation.name, deps.policy);
   const { nodes, active } = await ledger.spine(conversation, request.head, policy);
   const spine = nodes.map((node) => spineNode(node, dialect));
-  const [counter, belief, instructions] = await Promise.all([
+  const [loaded, belief, instructions] = await Promise.all([
     deps.loadCounter(call.model),
     deps.belief({ tenant: conversation.tenant, upstream: upstream.baseUrl }, call.model),
     instructionsOf(conversation, call, ledger),
   ]);
+  const viewStart = active === null ? 0 : spine.findIndex((node) => node.id === active.last) + 1;
+  const counter = await loaded.ahead([
+    ...instructions.map((instruction) => instruction.content),
+    ...spine.slice(viewStart).flatMap((node) => textsOf(node.message)),
+  ]);
   const ruler = rulerOf(spine, instructions, dialect, counter);
   const estimate = estimateView(render(spine, active), ruler);
   const window = belief.windowTokens;
-  return deps.compactSpine.run(
+  const report = await deps.compactSpine.run(
     {
       conversation,
       policy,
@@ -89,6 +96,8 @@ export async function compactConversation(
       model: call.model,
       upstream,
       headers: request.credential,
+      // An upstream that takes no call without a query has it in its base URL: a client's may hold a key, so none is kept.
+      query: '',
       ruler: () => Promise.resolve(ruler),
       counter: () => Promise.resolve(counter),
       purse: createPurse(deps.purse, deps.clock),
@@ -98,6 +107,7 @@ export async function compactConversation(
       active,
       reduction: NO_REDUCTION,
       trigger: 'manual',
+      waits: true,
       aim: 'window',
       limits:
         window === null
@@ -106,6 +116,7 @@ export async function compactConversation(
       userWish: request.instructions,
     },
   );
+  return window === null ? withoutWindow(report) : report;
 }
 
 function spineNode(node: Node, dialect: Dialect): SpineNode {

@@ -12,7 +12,7 @@ import { requestHeaders } from '../upstream/headers.js';
 import { requestUrl } from '../upstream/request-url.js';
 import type { SendUpstream } from '../upstream/upstream.js';
 import type { CompactionReport, Compactor } from './compactor.js';
-import { credentialOf } from './credential.js';
+import { credentialOf, withoutCredential } from './credential.js';
 import type { UpstreamRoute } from './request.js';
 import { createSummarizer } from './summarizer.js';
 import type { ModelBelief, Turn } from './turn.js';
@@ -27,6 +27,8 @@ export interface SpineToCompact {
   readonly upstream: UpstreamRoute;
   /** Headers of the request that causes it; only a credential is taken from them. */
   readonly headers: Readonly<Record<string, string>>;
+  /** Query of that request, with its `?`: some upstreams take no call without theirs. Empty where there is none. */
+  readonly query: string;
   readonly ruler: () => Promise<Ruler>;
   readonly counter: () => Promise<TokenCounter>;
   readonly purse: Purse;
@@ -40,6 +42,8 @@ export interface CompactRequest {
   /** What that view substitutes beside it (SPEC 5.2). */
   readonly reduction: Reduction;
   readonly trigger: Trigger;
+  /** Whether it waits for a compaction of another process: where the request cannot go on without (SPEC 5.11). */
+  readonly waits: boolean;
   readonly aim: CompactionInput['aim'];
   readonly limits: Limits;
   readonly userWish: string | null;
@@ -48,13 +52,13 @@ export interface CompactRequest {
 export interface CompactSpine {
   /** Rejects only when `closed` aborts; the compaction itself goes on then (SPEC 5.6). */
   run(spine: SpineToCompact, request: CompactRequest): Promise<CompactionReport>;
-  /** The model that summarises for a spine, and its window. */
+  /** The model that summarises for a spine, and what its window leaves to a request and the summary. */
   summarizer(
     spine: SpineToCompact,
     limits: Limits,
   ): Promise<{ readonly ask: Summarizer; readonly windowTokens: number }>;
-  /** What a latch holds for: model, window and settings (SPEC 5.11). */
-  latchScope(model: string, windowTokens: number | null): string;
+  /** What a latch holds for: model, window and settings (SPEC 5.11), and one tool loop where that is named by its opener. */
+  latchScope(model: string, windowTokens: number | null, loop: string | null): string;
 }
 
 export interface CompactSpineSettings {
@@ -81,7 +85,13 @@ export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
     const model = modelFor(subject);
     const scope = { tenant: subject.conversation.tenant, upstream: subject.upstream.baseUrl };
     const ownWindow = settings.summaryModel === null ? null : (await deps.belief(scope, model)).windowTokens;
-    return { ask: summarizerFor(subject, model, deps), windowTokens: ownWindow ?? limits.windowTokens };
+    const reasoningTokens = subject.dialect.summaryReasoningTokens(model, new URL(subject.upstream.baseUrl).hostname);
+    const windowTokens = ownWindow ?? limits.windowTokens;
+    return {
+      ask: summarizerFor(subject, model, deps),
+      // Not every provider counts what it may write: where that is most of the window, it is asked.
+      windowTokens: Math.max(Math.floor(windowTokens / 2), windowTokens - reasoningTokens),
+    };
   };
   return {
     summarizer,
@@ -95,6 +105,7 @@ export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
         conversation: subject.conversation,
         policy: subject.policy,
         trigger: request.trigger,
+        waits: request.waits,
         input: {
           spine: subject.spine,
           active: request.active,
@@ -113,9 +124,9 @@ export function createCompactSpine(deps: CompactSpineDeps): CompactSpine {
         purse: subject.purse,
         model: modelFor(subject),
       };
-      return untilClosed(deps.compactor.run(job), subject.closed);
+      return deps.compactor.run(job, subject.closed);
     },
-    latchScope: (model, windowTokens) => deps.hash(JSON.stringify([model, windowTokens, settings])),
+    latchScope: (model, windowTokens, loop) => deps.hash(JSON.stringify([model, windowTokens, settings, loop])),
   };
 }
 
@@ -128,6 +139,7 @@ export function spineOfTurn(turn: Turn): SpineToCompact {
     model: turn.read.model,
     upstream: turn.request.upstream,
     headers: turn.request.headers,
+    query: turn.request.query,
     ruler: turn.measure.ruler,
     counter: turn.measure.counter,
     purse: turn.purse,
@@ -135,32 +147,34 @@ export function spineOfTurn(turn: Turn): SpineToCompact {
   };
 }
 
+/** Where nobody knows the window, nothing says that the fixed part fills it: there is too little else to be worth a summary. */
+export function withoutWindow(report: CompactionReport): CompactionReport {
+  return report.outcome === 'fixed_overhead' ? { ...report, outcome: 'no_op', reason: 'below_target' } : report;
+}
+
+/** Only a credential is the client's, and the version it speaks of a format that has some. */
+function ownHeaders({ dialect, headers }: SpineToCompact): Readonly<Record<string, string>> {
+  const needed = Object.entries(dialect.headers).map(([name, value]) => [name, headers[name] ?? value] as const);
+  return { ...credentialOf(headers), ...Object.fromEntries(needed) };
+}
+
 function summarizerFor(subject: SpineToCompact, model: string, deps: CompactSpineDeps) {
   const { upstream, dialect } = subject;
+  const apiKey = deps.summaryKey ?? upstream.apiKey;
   return createSummarizer({
     dialect,
     send: deps.send,
-    url: requestUrl(upstream.baseUrl, `/v1${dialect.path}`, ''),
-    headers: requestHeaders(credentialOf(subject.headers), {
-      apiKey: deps.summaryKey ?? upstream.apiKey,
+    url: requestUrl(
+      upstream.baseUrl,
+      `/v1${dialect.path}`,
+      apiKey === null ? subject.query : withoutCredential(subject.query),
+    ),
+    headers: requestHeaders(ownHeaders(subject), {
+      apiKey,
       readsReply: true,
       rewritten: true,
     }),
     model,
     upstreamHost: new URL(upstream.baseUrl).hostname,
   });
-}
-
-async function untilClosed<T>(work: Promise<T>, closed: AbortSignal): Promise<T> {
-  closed.throwIfAborted();
-  let onAbort: (() => void) | undefined;
-  const left = new Promise<never>((_, reject) => {
-    onAbort = () => reject(closed.reason);
-    closed.addEventListener('abort', onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([work, left]);
-  } finally {
-    if (onAbort !== undefined) closed.removeEventListener('abort', onAbort);
-  }
 }

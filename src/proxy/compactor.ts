@@ -1,24 +1,16 @@
-import { compact } from '../core/compaction/compact.js';
-import type { CompactionInput, CompactionResult } from '../core/compaction/compact.js';
+import type { CompactionInput } from '../core/compaction/compact.js';
 import type { Purse } from '../core/compaction/purse.js';
-import { SUMMARY_NAME, ROOT } from '../core/node.js';
-import type { NewNode, SummaryMetadata, Trigger } from '../core/node.js';
-import type {
-  Clock,
-  ConversationKey,
-  Ledger,
-  Summarizer,
-  Summary,
-  SummaryPolicy,
-  TokenCounter,
-  UniqueId,
-} from '../core/ports.js';
+import type { Trigger } from '../core/node.js';
+import type { ConversationKey, Summarizer, Summary, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import { segmentOn } from '../core/summary.js';
+import { compactAndCommit } from './compact-and-commit.js';
+import type { CompactAndCommitDeps } from './compact-and-commit.js';
+import { coverablePart } from './coverable-part.js';
 
 /** What a compaction did, SPEC 5.10. Token counts are local estimates of the whole view. */
 export interface CompactionReport {
   readonly outcome: 'compacted' | 'no_op' | 'rejected' | 'stale' | 'failed' | 'fixed_overhead';
-  /** A stable word; the same as `outcome` where there is nothing to add. */
+  /** A stable word; the same as `outcome` where there is nothing to add. `busy`: another one ran, and nothing was tried. */
   readonly reason: string;
   readonly coveredCount: number;
   readonly tokensBefore: number | null;
@@ -33,6 +25,8 @@ export interface CompactionJob {
   readonly conversation: ConversationKey;
   readonly policy: SummaryPolicy;
   readonly trigger: Trigger;
+  /** Whether it waits for a compaction of another process; otherwise it is `busy` at once. */
+  readonly waits: boolean;
   readonly input: CompactionInput;
   readonly counter: TokenCounter;
   readonly summarizer: Summarizer;
@@ -42,162 +36,107 @@ export interface CompactionJob {
 
 export interface Compactor {
   /**
-   * Runs one compaction and commits it; never rejects. While another runs for the conversation it waits for that one, and
-   * joins it if it concerns this spine too (SPEC 5.11). It outlives the client that caused it (SPEC 5.6).
+   * Runs one compaction and commits it, or joins one that runs for this spine already; those of forks run side by side (SPEC 5.11). It
+   * waits for another no longer than its purse has time, and is `busy` then. Rejects only when `closed` aborts; what was begun goes
+   * on (SPEC 5.6).
    */
-  run(job: CompactionJob): Promise<CompactionReport>;
+  run(job: CompactionJob, closed: AbortSignal): Promise<CompactionReport>;
   /** Resolves when nothing runs any more. */
   drain(): Promise<void>;
 }
 
-export interface CompactorDeps {
-  readonly ledger: Ledger;
-  readonly clock: Clock;
-  readonly uniqueId: UniqueId;
-}
-
-/** A compaction under way, and the end of the spine it was begun for. */
+/** A compaction under way. */
 interface Running {
+  readonly conversation: string;
+  readonly chain: ReadonlySet<string>;
   readonly head: string | undefined;
+  /** The last node that it may cover. */
+  readonly reach: string | undefined;
   readonly report: Promise<CompactionReport>;
 }
 
-export function createCompactor(deps: CompactorDeps): Compactor {
-  const running = new Map<string, Running>();
+export function createCompactor(deps: CompactAndCommitDeps): Compactor {
+  const running = new Set<Running>();
+
+  /** What becomes of the other one; null when this job's time is up first. */
+  async function outcomeOf(other: Running, job: CompactionJob, closed: AbortSignal): Promise<CompactionReport | null> {
+    const over = new AbortController();
+    const timeIsUp = deps.sleep(job.purse.remainingMs(), over.signal).then(() => null);
+    try {
+      return await untilClosed(Promise.race([other.report, timeIsUp]), closed);
+    } finally {
+      over.abort();
+    }
+  }
+
   return {
-    async run(job) {
-      const key = JSON.stringify([job.conversation.tenant, job.conversation.id]);
-      for (let other = running.get(key); other !== undefined; other = running.get(key)) {
-        const report = await other.report;
-        if (concerns(job, other, report)) return report;
+    async run(job, closed) {
+      closed.throwIfAborted();
+      const ids = job.input.spine.map((node) => node.id);
+      const place = {
+        conversation: JSON.stringify([job.conversation.tenant, job.conversation.id]),
+        chain: new Set(ids),
+        head: ids.at(-1),
+        reach: coverablePart(job.input.spine).at(-1),
+      };
+      const find = (): Running | undefined => [...running].find((other) => concerns(other, place));
+      for (let other = find(); other !== undefined; other = find()) {
+        const report = await outcomeOf(other, job, closed);
+        if (report === null) return busy();
+        if (report.reason !== 'busy' && holdsFor(ids, other, report)) return report;
       }
-      const report = runOne(job, deps).finally(() => running.delete(key));
-      running.set(key, { head: job.input.spine.at(-1)?.id, report });
-      return report;
+      const begun = { ...place, report: compactAndCommit(job, deps) };
+      running.add(begun);
+      void begun.report.finally(() => running.delete(begun));
+      return untilClosed(begun.report, closed);
     },
     async drain() {
-      while (running.size > 0) await Promise.all([...running.values()].map((one) => one.report));
+      while (running.size > 0) await Promise.all([...running].map((one) => one.report));
     },
   };
 }
 
-/** Whether what came of another compaction holds for this job's spine: its summary stands there, or its failure. */
-function concerns(job: CompactionJob, other: Running, report: CompactionReport): boolean {
-  const ids = job.input.spine.map((node) => node.id);
+/**
+ * Whether a running compaction is one of this spine too: all that it may cover lies there, or this spine is a part of its own
+ * (SPEC 5.11).
+ */
+function concerns(other: Running, place: Omit<Running, 'report'>): boolean {
+  if (other.conversation !== place.conversation) return false;
+  const has = (chain: ReadonlySet<string>, id: string | undefined): boolean => id !== undefined && chain.has(id);
+  return has(place.chain, other.reach) || has(other.chain, place.head);
+}
+
+/** Whether what came of another compaction holds for this spine: its summary stands there, or its failure. */
+function holdsFor(ids: readonly string[], other: Running, report: CompactionReport): boolean {
   return report.summary === null
     ? other.head !== undefined && ids.includes(other.head)
     : segmentOn(ids, report.summary) !== null;
 }
 
-async function runOne(job: CompactionJob, deps: CompactorDeps): Promise<CompactionReport> {
-  const startedAt = deps.clock();
-  const { purse } = job;
-  const callsBefore = purse.callsMade;
-  const report = (
-    part: Pick<CompactionReport, 'outcome' | 'reason'> & Partial<CompactionReport>,
-  ): CompactionReport => ({
+/** Another one runs for longer than this one may wait. */
+function busy(): CompactionReport {
+  return {
+    outcome: 'failed',
+    reason: 'busy',
     coveredCount: 0,
     tokensBefore: null,
     tokensAfter: null,
+    calls: 0,
+    durationMs: 0,
     summary: null,
-    ...part,
-    calls: purse.callsMade - callsBefore,
-    durationMs: deps.clock() - startedAt,
+  };
+}
+
+async function untilClosed<T>(work: Promise<T>, closed: AbortSignal): Promise<T> {
+  closed.throwIfAborted();
+  let onAbort: (() => void) | undefined;
+  const left = new Promise<never>((_, reject) => {
+    onAbort = () => reject(closed.reason);
+    closed.addEventListener('abort', onAbort, { once: true });
   });
   try {
-    const meanwhile = await committedMeanwhile(job, deps.ledger);
-    if (meanwhile !== null) {
-      return report({ outcome: 'compacted', reason: 'compacted', coveredCount: meanwhile.count, summary: meanwhile });
-    }
-    const result = await compact(job.input, {
-      ask: (request) => job.summarizer(request, AbortSignal.timeout(Math.max(1, purse.remainingMs()))),
-      purse,
-      uniqueId: deps.uniqueId,
-      count: (text) => job.counter.count(text),
-    });
-    if (result.kind !== 'candidate')
-      return report({ outcome: result.kind, reason: result.reason, tokensBefore: result.tokensBefore });
-
-    const node = summaryNode(job, result, { id: `summary_${deps.uniqueId()}`, durationMs: deps.clock() - startedAt });
-    const commit = await deps.ledger.commitSummary({
-      conversation: job.conversation,
-      policy: job.policy,
-      node,
-      chain: job.input.spine.map((spineNode) => spineNode.id),
-      expectedActive: job.input.active?.id ?? null,
-      headMustDescend: job.trigger === 'manual',
-    });
-    const { tokensBefore, tokensAfter, coversIds } = result;
-    if (commit.outcome === 'stale') return report({ outcome: 'stale', reason: commit.reason, tokensBefore });
-    return report({
-      outcome: 'compacted',
-      reason: 'compacted',
-      coveredCount: coversIds.length,
-      tokensBefore,
-      tokensAfter,
-      summary: summaryOf(node),
-    });
-  } catch (error) {
-    return report({ outcome: 'failed', reason: isTimeout(error) ? 'purse_empty' : 'store_unavailable' });
+    return await Promise.race([work, left]);
+  } finally {
+    if (onAbort !== undefined) closed.removeEventListener('abort', onAbort);
   }
-}
-
-/** A summary that was committed since the job's view was frozen: what another request paid for serves this one too (SPEC 5.11). */
-async function committedMeanwhile(job: CompactionJob, ledger: Ledger): Promise<Summary | null> {
-  const head = job.input.spine.at(-1)?.id;
-  if (head === undefined) return null;
-  const { active } = await ledger.spine(job.conversation, head, job.policy);
-  return active?.id === job.input.active?.id ? null : active;
-}
-
-type Candidate = Extract<CompactionResult, { kind: 'candidate' }>;
-
-function summaryNode(
-  job: CompactionJob,
-  candidate: Candidate,
-  made: { readonly id: string; readonly durationMs: number },
-): NewNode & { readonly metadata: SummaryMetadata } {
-  return {
-    id: made.id,
-    predecessor: predecessorOf(job, candidate),
-    caller: null,
-    role: 'llm',
-    name: SUMMARY_NAME,
-    content: candidate.content,
-    tokens: job.input.ruler.summaryTokens(candidate.content),
-    tokenizer: job.counter.tokenizer,
-    metadata: {
-      compaction: true,
-      covers_ids: candidate.coversIds,
-      covered_count: candidate.coversIds.length,
-      tokens_before: candidate.tokensBefore,
-      tokens_after: candidate.tokensAfter,
-      model: job.model,
-      trigger: job.trigger,
-      duration_ms: made.durationMs,
-    },
-  };
-}
-
-/** The predecessor of the first covered node (SPEC 3.1). */
-function predecessorOf(job: CompactionJob, candidate: Candidate): string {
-  const first = job.input.spine.findIndex((node) => node.id === candidate.coversIds[0]);
-  return job.input.spine[first - 1]?.id ?? ROOT;
-}
-
-function summaryOf(node: NewNode & { readonly metadata: SummaryMetadata }): Summary {
-  const covers = node.metadata.covers_ids;
-  return {
-    id: node.id,
-    first: covers[0] ?? '',
-    last: covers.at(-1) ?? '',
-    count: covers.length,
-    content: node.content,
-    tokens: node.tokens,
-    tokenizer: node.tokenizer,
-  };
-}
-
-function isTimeout(error: unknown): boolean {
-  return error instanceof Error && (error.name === 'TimeoutError' || error.name === 'AbortError');
 }

@@ -1,4 +1,5 @@
 import { newFaults } from '../core/check.js';
+import { SpillwayError } from '../core/errors.js';
 import type { Instruction, Manifest, Summary } from '../core/ports.js';
 import { manifestOf, render, substitutes, viewMessages } from '../core/render.js';
 import type { Entry, View } from '../core/render.js';
@@ -23,7 +24,8 @@ export interface Dispatch {
 
 /**
  * The request as the model shall read it: rendered from the spine (SPEC 4.1) and written over the client's own body. Where
- * the rendered list has a fault that the client's does not, the client's is sent (SPEC 4.7).
+ * the rendered list has a fault that the client's does not, the client's is sent (SPEC 4.7). Throws `thread_not_found` for a request
+ * that would have to be rewritten and cannot be.
  */
 export function dispatchOf(turn: Turn, active: Summary | null, reduction: Reduction = NO_REDUCTION): Dispatch {
   const view = render(turn.spine, active, reduction);
@@ -34,6 +36,7 @@ export function dispatchOf(turn: Turn, active: Summary | null, reduction: Reduct
       return withoutLastSubstitution(turn, view);
   }
 
+  if (!turn.read.rewritable) throw mustSendAll();
   const hidesUsage = turn.read.stream && !turn.read.includesUsage;
   const text = turn.dialect.write(turn.body.text, itemsOf(turn, view), {
     askForUsage: hidesUsage,
@@ -47,10 +50,16 @@ export function dispatchOf(turn: Turn, active: Summary | null, reduction: Reduct
   };
 }
 
+/** SPEC 1.7: what only the upstream holds cannot be rendered, but the client has it and sends it all when told so. */
+function mustSendAll(): SpillwayError {
+  const reason = 'what this thread holds no longer fits and has to be shortened: send its whole history';
+  return new SpillwayError('thread_not_found', reason, 'thread');
+}
+
 function untouched(turn: Turn, view: View): Dispatch {
   return {
     body: turn.body.original,
-    rewritten: false,
+    rewritten: turn.body.rewritten,
     ...frozen(turn, view),
     hidesUsage: false,
   };

@@ -3,10 +3,14 @@ import type { Message } from '../core/message.js';
 import type { Hash, NewConversation, SummaryPolicy } from '../core/ports.js';
 import type { DialectName } from '../dialects/dialect.js';
 
-/** Headers in which real clients send a session id, first match first. It only groups conversations (SPEC 1.2). */
+/**
+ * Headers in which real clients send a session id, first match first; behind them come fields of the body. It only groups
+ * conversations (SPEC 1.2).
+ */
 const SESSION_HEADERS: readonly string[] = [
   'x-claude-code-session-id',
   'session-id',
+  'thread-id',
   'x-session-id',
   'x-session-affinity',
 ];

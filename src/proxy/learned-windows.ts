@@ -14,6 +14,8 @@ export interface LearnedWindows {
   widen(key: WindowKey, tokens: number): void;
   /** False if there was none. Rejects as the store does. */
   forget(key: WindowKey): Promise<boolean>;
+  /** Forgets all of a tenant's. Rejects as the store does. */
+  forgetTenant(tenant: string): Promise<void>;
   /** Resolves when nothing is being read or written any more. */
   drain(): Promise<void>;
 }
@@ -33,7 +35,7 @@ interface Shelf {
 }
 
 export function createLearnedWindows(
-  directory: Pick<Directory, 'learnedWindows' | 'learnWindow' | 'widenWindow' | 'forgetWindow'>,
+  directory: Pick<Directory, 'learnedWindows' | 'learnWindow' | 'widenWindow' | 'forgetWindow' | 'forgetWindows'>,
   clock: Clock,
 ): LearnedWindows {
   const shelves = new Map<string, Shelf>();
@@ -97,6 +99,12 @@ export function createLearnedWindows(
       shelf.changes += 1;
       shelf.windows.delete(keyOf(key));
       return directory.forgetWindow(key);
+    },
+    async forgetTenant(tenant) {
+      const shelf = shelfOf(tenant);
+      shelf.changes += 1;
+      shelf.windows.clear();
+      return directory.forgetWindows(tenant);
     },
     async drain() {
       while (pending.size > 0) await Promise.all(pending);

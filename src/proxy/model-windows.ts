@@ -37,6 +37,8 @@ export interface ModelWindows {
   all(): Promise<readonly ModelKnowledge[]>;
   /** Drops the learned window of a model by the id of its knowledge; false if there is none. Rejects as the store does. */
   forget(id: string): Promise<boolean>;
+  /** Drops all that is known of a tenant's models. Rejects as the store does. */
+  forgetTenant(tenant: string): Promise<void>;
   /** Ends requests for lists of models, and waits for the store. */
   close(): Promise<void>;
 }
@@ -120,6 +122,10 @@ export function createModelWindows(deps: ModelWindowsDeps): ModelWindows {
     async forget(id) {
       const found = (await all()).find((knowledge) => knowledge.id === id);
       return found !== undefined && learned.forget(found);
+    },
+    async forgetTenant(tenant) {
+      for (const [text, key] of met) if (key.tenant === tenant) met.delete(text);
+      return learned.forgetTenant(tenant);
     },
     async close() {
       await discovery?.close();

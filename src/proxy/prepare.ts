@@ -1,15 +1,16 @@
-import { assumedWindow, budgetShare, calibrationOf, latchGrowthTokens, reserveTokens } from '../core/budget.js';
+import { assumedWindow, budgetShare, calibrationOf, reserveTokens } from '../core/budget.js';
 import type { Limits } from '../core/budget.js';
 import { estimateView } from '../core/estimate.js';
-import { isTypedUserMessage } from '../core/message.js';
-import type { Mark, Summary } from '../core/ports.js';
-import { spineOfTurn } from './compact-spine.js';
+import type { Summary } from '../core/ports.js';
+import type { Reduction } from '../core/request/reduction.js';
+import { compactFirst } from './compact-first.js';
 import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
 import { dispatchOf } from './dispatch.js';
 import type { Dispatch } from './dispatch.js';
 import { limitTokens, refusalOf } from './reduce.js';
 import type { Reducer } from './reduce.js';
+import { startsTurn } from './turn.js';
 import type { Turn } from './turn.js';
 
 /** What Spillway did to a request before it left: SPEC 5 for the first two, 7.3 and 7.4 for the last two. */
@@ -66,16 +67,16 @@ export async function prepare(turn: Turn, deps: PrepareDeps): Promise<Prepared> 
   const before: TokenFigure = { tokens, kind: 'estimate' };
   const limits = turn.limits ?? limitsWithoutWindow(turn, tokens);
   if (late === undefined && fits(tokens, limits)) return unchanged(dispatch, before);
-  const compacted = await compactFirst(turn, tokens, limits, late, deps);
-  const now = compacted.summary === null ? { dispatch, tokens } : await measured(turn, compacted.summary, deps);
+  const compacted = await compactFirst(turn, { reduction, tokens, limits, late }, deps);
+  const now = compacted.summary === null ? { dispatch, tokens } : await measured(turn, compacted.summary, reduction);
   const actions: readonly Action[] = compacted.summary === null ? [] : [late === undefined ? 'auto' : 'reactive'];
   // Without a window nobody knows what would have to fit.
   if (turn.limits === null || now.tokens <= limitTokens(limits))
     return { ...prepared(now, actions, before), ...compacted };
 
   const summary = compacted.summary ?? active;
-  const reduced = await deps.reducer.reduce(turn, summary, limits);
-  if (reduced.tokens > limitTokens(limits) && isCertain(turn)) throw await refusalOf(turn, summary, reduced, limits);
+  const reduced = await deps.reducer.reduce(turn, summary, limits, now.tokens);
+  if (reduced.tokens > limitTokens(limits) && isCertain(turn)) throw await refusalOf(turn, reduced, limits);
   return { ...prepared(reduced, [...actions, ...reduced.steps], before), ...compacted };
 }
 
@@ -84,8 +85,8 @@ interface Measured {
   readonly tokens: number;
 }
 
-async function measured(turn: Turn, active: Summary, deps: PrepareDeps): Promise<Measured> {
-  const dispatch = dispatchOf(turn, active, await deps.reducer.current(turn));
+async function measured(turn: Turn, active: Summary, reduction: Reduction): Promise<Measured> {
+  const dispatch = dispatchOf(turn, active, reduction);
   return { dispatch, tokens: estimateView(dispatch.view, await turn.measure.ruler()) };
 }
 
@@ -96,31 +97,6 @@ function prepared(now: Measured, actions: readonly Action[], before: TokenFigure
     before,
     after: { tokens: now.tokens, kind: 'estimate' },
   };
-}
-
-/** Durable compaction of the completed turns, unless it is known not to help here (SPEC 5.11). */
-async function compactFirst(
-  turn: Turn,
-  tokens: number,
-  limits: Limits,
-  late: Mark | undefined,
-  deps: PrepareDeps,
-): Promise<{ readonly report: CompactionReport | null; readonly summary: Summary | null }> {
-  const scope = deps.compactSpine.latchScope(turn.read.model, turn.belief.windowTokens);
-  if (isLatched(marksBehind(turn, late), scope, tokens, limits)) return { report: null, summary: null };
-  const toTrigger = late === undefined && startsTurn(turn);
-  const report = await deps.compactSpine.run(spineOfTurn(turn), {
-    active: turn.opened.active,
-    reduction: await deps.reducer.current(turn),
-    trigger: late === undefined ? 'auto' : 'reactive',
-    aim: toTrigger ? { trigger: deps.trigger } : 'window',
-    limits,
-    userWish: null,
-  });
-  // In the middle of a tool loop a no-op costs nothing, and would hold back the next turn, which makes this one coverable.
-  const saysNothing = report.outcome === 'no_op' && late === undefined && !startsTurn(turn);
-  if (report.summary === null && report.outcome !== 'stale' && !saysNothing) await latch(turn, scope, tokens);
-  return { report, summary: report.summary };
 }
 
 /** What is only believed of a window does not refuse a request: the provider is asked (SPEC 7.7). */
@@ -147,11 +123,6 @@ export function limitsWithoutWindow(turn: Turn, tokens: number): Limits {
   return assumedLimits(tokens, turn.read.outputCap, turn.belief.capability, calibrationOf(turn.opened.match));
 }
 
-function startsTurn(turn: Turn): boolean {
-  const last = turn.spine.at(-1);
-  return last !== undefined && !last.command && isTypedUserMessage(last.message);
-}
-
 /** By the bytes of the text: a body that leaves as it came may be compressed. */
 function boundOf(turn: Turn, dispatch: Dispatch): TokenFigure | null {
   const tokens = turn.measure.bound(dispatch.rewritten ? dispatch.body.byteLength : turn.body.textBytes);
@@ -160,28 +131,4 @@ function boundOf(turn: Turn, dispatch: Dispatch): TokenFigure | null {
 
 function unchanged(dispatch: Dispatch, figure: TokenFigure | null): Prepared {
   return { dispatch, action: 'none', before: figure, after: figure, report: null };
-}
-
-/**
- * SPEC 5.11: what did not help here is not tried again by itself on this spine until it has grown or something else
- * changed.
- */
-function isLatched(marks: readonly Mark[], scope: string, tokens: number, limits: Limits): boolean {
-  return marks.some(
-    (mark) =>
-      mark.kind === 'latched' && mark.scope === scope && tokens < mark.tokens + latchGrowthTokens(limits.windowTokens),
-  );
-}
-
-/** An overflow that came too late is tried whatever failed before it, and once: what fails after it latches again. */
-function marksBehind(turn: Turn, late: Mark | undefined): readonly Mark[] {
-  const place = (mark: Mark): number => turn.spine.findIndex((node) => node.id === mark.head);
-  return late === undefined ? turn.opened.marks : turn.opened.marks.filter((mark) => place(mark) > place(late));
-}
-
-/** A mark that cannot be written costs a repeated attempt, never the request. */
-async function latch(turn: Turn, scope: string, tokens: number): Promise<void> {
-  const head = turn.spine.at(-1)?.id;
-  if (head === undefined) return;
-  await turn.writer.setMark({ kind: 'latched', head, tokens, scope }).catch(() => undefined);
 }

@@ -1,22 +1,30 @@
 import { SpillwayError } from '../core/errors.js';
 import type { Message } from '../core/message.js';
-import type { Dialect, DialectName } from '../dialects/dialect.js';
+import type { Dialect, DialectName, ReadRequest } from '../dialects/dialect.js';
 import type { HeaderPair } from '../upstream/headers.js';
 import { answerCompact } from './answer-command.js';
 import type { AnswerCommandDeps } from './answer-command.js';
+import { asksByPath, compactUpstream, serveAskedCompaction } from './asked-compaction.js';
+import type { AskedCompactionDeps } from './asked-compaction.js';
 import { readCompactCommand } from './command.js';
-import { namedId } from './identify.js';
+import { heldHistory, refersToHistory } from './held-history.js';
+import type { HeldHistory, HeldHistoryDeps } from './held-history.js';
+import { namedId, policyFor } from './identify.js';
 import { createPatientSink } from './keep-alive.js';
 import type { PatientSink } from './keep-alive.js';
+import { leaveOutCommands } from './leave-out-commands.js';
 import { openTurn } from './open-turn.js';
 import type { Incoming, OpenTurnDeps } from './open-turn.js';
 import { passThrough } from './pass-through.js';
+import type { PassThroughOptions } from './pass-through.js';
+import { readRequest } from './read-request.js';
+import type { ReadRequestDeps } from './read-request.js';
 import { createRequestLog } from './request-log.js';
 import type { LogFields, RequestLog } from './request-log.js';
 import type { Proxy, ProxyRequest } from './request.js';
 import type { Release } from './running-turns.js';
 import { serveTurn } from './serve-turn.js';
-import type { ServeTurnDeps } from './serve-turn.js';
+import type { Leave } from './shared-turns.js';
 import type { Sink } from './sink.js';
 import { readSpillwayHeaders } from './spillway-headers.js';
 import type { SpillwayHeaders } from './spillway-headers.js';
@@ -25,17 +33,19 @@ import type { RequestBody, Turn } from './turn.js';
 /** What Spillway may do: everything, record only, or neither record nor rewrite. */
 export type Mode = 'compact' | 'observe' | 'no-store';
 
-export interface ProxyDeps extends OpenTurnDeps, Omit<ServeTurnDeps, 'acts'>, Omit<AnswerCommandDeps, 'hash' | 'sign'> {
+export interface ProxyDeps
+  extends
+    OpenTurnDeps,
+    ReadRequestDeps,
+    Omit<AskedCompactionDeps, 'acts'>,
+    Omit<AnswerCommandDeps, 'hash' | 'sign' | 'directory'> {
+  readonly directory: HeldHistoryDeps['directory'] & AnswerCommandDeps['directory'];
   readonly mode: Mode;
   /** A failing store lets requests pass without it, or refuses them. */
   readonly storeFailure: 'pass' | 'refuse';
   readonly dialects: ReadonlyMap<DialectName, Dialect>;
-  tenantOf(headers: Readonly<Record<string, string>>, query: string): string;
-  /** Reads a whole body and undoes its content encoding; rejects as `decodeBody` does. */
-  readBody(
-    body: AsyncIterable<Uint8Array> | null,
-    contentEncoding: string | null,
-  ): Promise<{ readonly original: Uint8Array; readonly decoded: Uint8Array }>;
+  /** Null where nothing says who sent a request. */
+  tenantOf(headers: Readonly<Record<string, string>>, query: string): string | null;
   /** Grace before a waiting client gets a sign of life, and the time between two; 0 sends none (SPEC 6.6). */
   readonly keepAliveMs: number;
   writeLog(fields: LogFields, error: unknown): void;
@@ -68,42 +78,71 @@ async function serve(
   deps: ProxyDeps,
   onOpened: (turn: Turn) => void,
 ): Promise<void> {
-  const options = readSpillwayHeaders(request.headers);
+  const given = readSpillwayHeaders(request.headers);
   const dialect = request.dialect === null ? undefined : deps.dialects.get(request.dialect);
-  const pass = (action: string, body: Uint8Array | null, storeUnavailable = false): Promise<void> =>
-    passThrough(request, sink, log, deps.send, { body, action, storeUnavailable, now: deps.now });
+  const passWith = async (how: Omit<PassThroughOptions, 'now'>): Promise<void> => {
+    await passThrough(request, sink, log, deps.send, { ...how, now: deps.now });
+  };
+  const pass = (action: string, body: RequestBody | null): Promise<void> =>
+    passWith({
+      action,
+      body: body?.original ?? null,
+      rewritten: body?.rewritten ?? false,
+      storeUnavailable: false,
+    });
 
   if (dialect === undefined) return pass('none', null);
-  if (options.append && (options.bypass || deps.mode === 'no-store')) throw withoutHistory();
-  if (options.bypass) return pass('bypass', null);
+  if (given.append && (given.bypass || deps.mode === 'no-store')) throw withoutHistory();
+  if (given.bypass) return pass('bypass', null);
   if (deps.mode === 'no-store') return pass('none', null);
 
-  const body = await readBody(request, deps);
-  const read = dialect.read(parseJson(body.text));
+  const tenant = deps.tenantOf(request.headers, request.query);
+  const { body, options, read } = await readRequest(request, dialect, given, tenant, deps);
   if (read === null || read.messages.length === 0) {
     if (options.append) throw withoutHistory();
-    return pass('unread', body.original);
+    return pass('unread', body);
   }
-  const incoming = {
-    request,
-    dialect,
-    read,
-    body,
-    options,
-    tenant: deps.tenantOf(request.headers, request.query),
-    closed: sink.closed,
-  };
-  const claim = claimFor(options, incoming.tenant, deps);
-  let leave: Release | null = null;
+  if (tenant === null) {
+    if (needsLedger(options, read, deps)) throw withoutTenant();
+    return pass('anonymous', body);
+  }
+  const { compaction } = dialect;
+  if (compaction !== null && asksByPath(request, compaction) && !options.append) {
+    if (deps.mode !== 'compact') return pass('none', body);
+    const how = {
+      action: 'none',
+      body: body.original,
+      rewritten: body.rewritten,
+      storeUnavailable: false,
+      now: deps.now,
+    };
+    if (await compactUpstream(request, tenant, compaction, sink, log, how, { ...deps, acts: true })) return;
+  }
+  const held = refersToHistory(read) ? await heldOrWhyNot(tenant, read, options, deps) : null;
+  if (held === 'unknown') return pass('unread', body);
+  if (held === 'store_unavailable') {
+    log.add({ store: 'unavailable' });
+    return passWith({ action: 'none', body: body.original, rewritten: body.rewritten, storeUnavailable: true });
+  }
+  const incoming = { request, dialect, read, body, options, tenant, held, closed: sink.closed };
+  const claim = claimFor(options, tenant, deps);
+  let leave: Leave | null = null;
   try {
     const turn = await openOrWhyNot(incoming, deps);
-    if (turn === 'too_deep') return await pass('unread', body.original);
-    if (turn === 'store_unavailable') {
-      log.add({ store: 'unavailable' });
-      return await pass('none', body.original, true);
+    if (turn === 'too_deep' || turn === 'store_unavailable') {
+      const storeUnavailable = turn === 'store_unavailable';
+      if (storeUnavailable) log.add({ store: 'unavailable' });
+      const rest = deps.readsCommands ? leaveOutCommands(incoming, deps) : null;
+      return await passWith({
+        action: storeUnavailable ? 'none' : 'unread',
+        body: rest ?? body.original,
+        rewritten: rest !== null || body.rewritten,
+        storeUnavailable,
+      });
     }
     onOpened(turn);
-    leave = deps.running.enter(turn.conversation, turn.spine.at(-1)?.id ?? '');
+    const leaveHere = deps.running.enter(turn.conversation, turn.spine.at(-1)?.id ?? '');
+    leave = () => turn.leave().finally(leaveHere);
     log.add({
       conversation: turn.conversation.id,
       model: turn.read.model,
@@ -112,38 +151,43 @@ async function serve(
     });
     await serveOpened(turn, sink, log, deps);
   } finally {
-    leave?.();
     claim?.();
+    await leave?.();
   }
 }
 
-function serveOpened(turn: Turn, sink: PatientSink, log: RequestLog, deps: ProxyDeps): Promise<void> {
+async function serveOpened(turn: Turn, sink: PatientSink, log: RequestLog, deps: ProxyDeps): Promise<void> {
+  const acting = { ...deps, acts: deps.mode === 'compact' };
+  const { compaction } = turn.dialect;
+  if (compaction !== null && turn.read.asksToCompact && acting.acts) {
+    return serveAskedCompaction(turn, compaction, sink, log, acting);
+  }
   const command = commandOf(turn.spine.at(-1)?.message, deps);
   if (command !== null) return answerCompact(turn, command.userWish, sink, log, deps);
-  return serveTurn(turn, sink, log, { ...deps, acts: deps.mode === 'compact' });
+  await serveTurn(turn, sink, log, acting);
 }
 
 function commandOf(last: Message | undefined, deps: ProxyDeps): ReturnType<typeof readCompactCommand> {
   return deps.readsCommands && last !== undefined ? readCompactCommand(last) : null;
 }
 
-async function readBody(request: ProxyRequest, deps: ProxyDeps): Promise<RequestBody> {
-  const { original, decoded } = await deps.readBody(request.body, request.headers['content-encoding'] ?? null);
-  return { original, text: new TextDecoder().decode(decoded), textBytes: decoded.byteLength };
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new SpillwayError('invalid_json', 'the request body is not valid JSON', 'body');
-  }
-}
-
 /** What a thin client sends is no request without the history that the ledger holds for it (SPEC 1.6). */
 function withoutHistory(): SpillwayError {
   const reason = 'x-spillway-append needs messages that Spillway can read, in a mode that records them';
   return new SpillwayError('invalid_header', reason, 'x-spillway-append');
+}
+
+/** A thin client's history is in the ledger, and a command may reach no model (SPEC 4.9). */
+function needsLedger(options: SpillwayHeaders, read: ReadRequest, deps: ProxyDeps): boolean {
+  return options.append || commandOf(read.messages.at(-1), deps) !== null;
+}
+
+function withoutTenant(): SpillwayError {
+  return new SpillwayError(
+    'unauthorized',
+    'a conversation here belongs to a credential, and this request has none: send one, or have the operator set SPILLWAY_USER_HEADER or SPILLWAY_TENANTS=single',
+    'authorization',
+  );
 }
 
 /** A thin client that appends after HEAD holds it until its turn ends (SPEC 1.6). */
@@ -153,17 +197,41 @@ function claimFor(options: SpillwayHeaders, tenant: string, deps: ProxyDeps): Re
 }
 
 /**
- * The turn, or why the request goes on without one: the store failed, or a message nests too deep to be stored. A thin
- * client's history is in the store, and a command may reach no model (SPEC 4.9): these cannot go on without it.
+ * What a request refers to (SPEC 1.7), or why it goes on without a turn: the ledger does not hold all of it, or failed. A thin client
+ * says in another way what it follows.
  */
+async function heldOrWhyNot(
+  tenant: string,
+  read: ReadRequest,
+  options: SpillwayHeaders,
+  deps: ProxyDeps,
+): Promise<HeldHistory | 'unknown' | 'store_unavailable'> {
+  if (options.append) {
+    const reason = 'x-spillway-append and a reference to an earlier reply both say what comes before; send one of them';
+    throw new SpillwayError('invalid_header', reason, 'x-spillway-append');
+  }
+  try {
+    const held = await heldHistory(tenant, read, policyFor(options.conversation, deps.policy), deps);
+    if (held !== null) return held;
+  } catch (error) {
+    const storeFailed = error instanceof SpillwayError && error.code === 'store_unavailable';
+    const passes = deps.storeFailure === 'pass' && !needsLedger(options, read, deps);
+    if (storeFailed && passes) return 'store_unavailable';
+    throw error;
+  }
+  if (!needsLedger(options, read, deps)) return 'unknown';
+  throw new SpillwayError('not_found', 'there is no record of what this request refers to', 'previous_response_id');
+}
+
+/** The turn, or why the request goes on without one: the store failed, or a message nests too deep to be stored. */
 async function openOrWhyNot(incoming: Incoming, deps: ProxyDeps): Promise<Turn | 'store_unavailable' | 'too_deep'> {
   try {
     return await openTurn(incoming, deps);
   } catch (error) {
-    const needsStore = incoming.options.append || commandOf(incoming.read.messages.at(-1), deps) !== null;
-    if (!needsStore && error instanceof RangeError) return 'too_deep';
+    if (needsLedger(incoming.options, incoming.read, deps)) throw error;
+    if (error instanceof RangeError) return 'too_deep';
     const storeFailed = error instanceof SpillwayError && error.code === 'store_unavailable';
-    if (!needsStore && storeFailed && deps.storeFailure === 'pass') return 'store_unavailable';
+    if (storeFailed && deps.storeFailure === 'pass') return 'store_unavailable';
     throw error;
   }
 }

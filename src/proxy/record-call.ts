@@ -1,9 +1,10 @@
 import type { Overflow } from '../core/overflow/verdict.js';
-import type { Call, Clock, Hash, Mark } from '../core/ports.js';
+import type { Call, Clock, Directory, Hash, Mark } from '../core/ports.js';
+import { referencesTo } from './references.js';
 import type { Relayed } from './relay.js';
 import { saysSomething } from './see-overflow.js';
 import type { Attempt } from './serve-turn.js';
-import { replyNode } from './turn-nodes.js';
+import { endOfReply, replyNodes } from './turn-nodes.js';
 import type { Turn } from './turn.js';
 
 /** The end of a response waits at most this long for the store (SPEC 2.4). */
@@ -18,13 +19,18 @@ export interface CallEnd {
   readonly overflow: Overflow | null;
 }
 
-/**
- * Records one upstream request and what was relayed of its reply. Resolves to the id of the reply's node (the first choice's), null
- * if there is none or it could not be stored in time. Never rejects: a client's reply does not wait for that.
- */
-export type RecordCall = (turn: Turn, attempt: Attempt, end: CallEnd) => Promise<string | null>;
+export interface Recorded {
+  /** Id of the reply's last node (the first choice's); null if there is none or it is not known to be stored. */
+  readonly reply: string | null;
+  /** False if the store failed, or did not answer in time. */
+  readonly isStored: boolean;
+}
+
+/** Records one upstream request and what was relayed of its reply. Never rejects: a client's reply does not wait for that. */
+export type RecordCall = (turn: Turn, attempt: Attempt, end: CallEnd) => Promise<Recorded>;
 
 export interface RecordCallDeps {
+  readonly directory: Pick<Directory, 'refer'>;
   readonly hash: Hash;
   /** SHA-256 of a body, base64url. */
   digest(body: Uint8Array): string;
@@ -45,9 +51,9 @@ export function createRecordCall(deps: RecordCallDeps): RecordCall {
     });
     const result = await Promise.race([written, late]);
     clearTimeout(timer);
-    if (result.kind === 'written') return result.reply;
+    if (result.kind === 'written') return { reply: result.reply, isStored: true };
     deps.onGap(turn, result.kind);
-    return null;
+    return { reply: null, isStored: false };
   };
 }
 
@@ -55,9 +61,11 @@ async function write(turn: Turn, attempt: Attempt, end: CallEnd, deps: RecordCal
   const { relayed, status, overflow } = end;
   const head = turn.spine.at(-1)?.id ?? '';
   const counter = turn.measure.tokenizer() === null ? null : await turn.measure.counter();
-  const messages =
-    relayed.reply?.messages.filter((message) => relayed.outcome === 'complete' || saysSomething(message)) ?? [];
-  const replies = messages.map((message) => replyNode(deps.hash, head, message, { command: false, counter }));
+  // With a gap in it, a reply is another message than the one its client has.
+  const read = relayed.reply?.unread == null ? (relayed.reply?.messages ?? []) : [];
+  const messages = read.filter((message) => relayed.outcome === 'complete' || saysSomething(message));
+  const follows = relayed.reply?.follows ?? false;
+  const replies = replyNodes(deps.hash, head, messages, { follows, command: false, counter });
   const { dispatch, action, after } = attempt.prepared;
   const call: Call = {
     id: attempt.callId,
@@ -86,7 +94,11 @@ async function write(turn: Turn, attempt: Attempt, end: CallEnd, deps: RecordCal
     tokenizer: turn.measure.tokenizer(),
     marks: marksOf(turn, attempt, end, head),
   });
-  return replies[0]?.id ?? null;
+  // What broke off, nothing can refer to.
+  const references =
+    relayed.outcome === 'complete' ? referencesTo(turn.conversation.id, relayed.reply, messages, replies) : [];
+  if (references.length > 0) await deps.directory.refer(turn.conversation.tenant, references);
+  return endOfReply(replies, follows);
 }
 
 /** SPEC 6.3: an overflow in what was relayed came too late to be retried; the next turn compacts first. */

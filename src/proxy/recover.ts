@@ -36,6 +36,7 @@ export async function recover(
     active: refused.view.summary,
     reduction: refused.view.reduction,
     trigger: 'reactive',
+    waits: true,
     aim: 'window',
     limits,
     userWish: null,
@@ -47,7 +48,7 @@ export async function recover(
   if (done.length > 0 && tokens <= limitTokens(limits)) {
     return { retry: { dispatch: compacted, action: actionText(done), tokens }, report };
   }
-  const reduced = await deps.reducer.reduce(turn, active, limits);
+  const reduced = await deps.reducer.reduce(turn, active, limits, tokens);
   const isSmaller = reduced.tokens < estimate;
   const action = actionText([...done, ...reduced.steps]);
   return { retry: isSmaller ? { dispatch: reduced.dispatch, action, tokens: reduced.tokens } : null, report };

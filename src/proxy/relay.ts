@@ -1,9 +1,12 @@
 import type { Outcome } from '../core/message.js';
-import type { Reply } from '../dialects/dialect.js';
+import type { Reply, Unread } from '../dialects/dialect.js';
 import type { Answer } from './exchange.js';
 import { concatenate } from './read-whole.js';
+import type { Recorded } from './record-call.js';
 import type { Sink } from './sink.js';
 import type { StreamEvent } from './stream-reader.js';
+
+type AnswerOf<Kind extends Answer['kind']> = Extract<Answer, { readonly kind: Kind }>;
 
 /** What came of relaying an answer to the client. */
 export interface Relayed {
@@ -12,6 +15,8 @@ export interface Relayed {
   readonly reply: Reply | null;
   /** An error event that came after content, when nothing could be retried any more; JSON text. */
   readonly lateError: string | null;
+  /** Why it, or a part of it, went through unread; null if all was read. */
+  readonly unread: Unread | null;
 }
 
 export interface RelayOptions {
@@ -20,12 +25,9 @@ export interface RelayOptions {
    * Records the reply. Called once, before the end of the response is passed on (SPEC 2.4), or when it broke off; never
    * rejects.
    */
-  record(relayed: Relayed): Promise<string | null>;
-  /**
-   * Starts the response: at once for what is passed on as it comes, and for a whole reply once it is recorded, with the id of its
-   * node.
-   */
-  start(reply: string | null): void;
+  record(relayed: Relayed): Promise<Recorded>;
+  /** Starts the response: at once for what is passed on as it comes, with null, and for a whole reply once it is recorded. */
+  start(recorded: Recorded | null): void;
 }
 
 /** Passes a held answer on, byte for byte. Rejects only while nothing was sent. */
@@ -36,24 +38,26 @@ export async function relay(answer: Answer, sink: Sink, options: RelayOptions): 
     case 'stream':
       return relayStream(answer, sink, options);
     case 'long':
-      return relayLong(answer.body, sink, options);
+      return relayLong(answer, sink, options);
+    case 'late':
+      return relayLate(answer, sink, options);
   }
 }
 
-async function relayWhole(
-  answer: Extract<Answer, { kind: 'whole' }>,
-  sink: Sink,
-  options: RelayOptions,
-): Promise<Relayed> {
-  const finished = answer.reply !== null && answer.reply.finished && !sink.closed.aborted;
-  const relayed: Relayed = { outcome: outcomeOf(sink, finished), reply: answer.reply, lateError: null };
+async function relayWhole(answer: AnswerOf<'whole'>, sink: Sink, options: RelayOptions): Promise<Relayed> {
+  const { reply } = answer;
+  // Nothing of it has reached a client that left.
+  const relayed: Relayed = sink.closed.aborted
+    ? { outcome: 'cancelled', reply, lateError: null, unread: null }
+    : relayedOf(reply, sink, { lateError: null, isAtEnd: true });
   options.start(await options.record(relayed));
   await sink.write(answer.bytes);
   await sink.end();
   return relayed;
 }
 
-async function relayLong(body: AsyncIterable<Uint8Array>, sink: Sink, options: RelayOptions): Promise<Relayed> {
+async function relayLong(answer: AnswerOf<'long'>, sink: Sink, options: RelayOptions): Promise<Relayed> {
+  const { response, body, unread } = answer;
   options.start(null);
   const broken = await settles(async () => {
     for await (const chunk of body) {
@@ -61,26 +65,49 @@ async function relayLong(body: AsyncIterable<Uint8Array>, sink: Sink, options: R
       await sink.write(chunk);
     }
   });
-  const relayed: Relayed = { outcome: outcomeOf(sink, !broken && !sink.closed.aborted), reply: null, lateError: null };
+  const isWhole = !broken && !sink.closed.aborted && response.status === 200;
+  const outcome = isWhole ? 'unread' : incomplete(sink);
+  const relayed: Relayed = { outcome, reply: null, lateError: null, unread };
   await options.record(relayed);
   if (broken) sink.abort();
   else await sink.end();
   return relayed;
 }
 
-async function relayStream(
-  answer: Extract<Answer, { kind: 'stream' }>,
-  sink: Sink,
-  options: RelayOptions,
-): Promise<Relayed> {
+async function relayLate(answer: AnswerOf<'late'>, sink: Sink, options: RelayOptions): Promise<Relayed> {
+  options.start(null);
+  const rest = await passSpace(answer, sink);
+  const begun = { ...options, start: () => undefined };
+  if (rest === null) {
+    const relayed: Relayed = { outcome: incomplete(sink), reply: null, lateError: null, unread: null };
+    await options.record(relayed);
+    sink.abort();
+    return relayed;
+  }
+  if (rest.kind !== 'whole') return relay(rest, sink, begun);
+  // Whatever error it tells of, nothing can be retried any more.
+  const lateError = rest.reply?.error == null ? null : rest.text;
+  return relayWhole(rest, sink, { ...begun, record: (relayed) => options.record({ ...relayed, lateError }) });
+}
+
+/** Resolves to what follows the white space; null if the answer broke off before. */
+async function passSpace({ space, rest }: AnswerOf<'late'>, sink: Sink): Promise<Answer | null> {
+  try {
+    for await (const chunk of space) await sink.write(chunk);
+    return await rest();
+  } catch {
+    return null;
+  }
+}
+
+async function relayStream(answer: AnswerOf<'stream'>, sink: Sink, options: RelayOptions): Promise<Relayed> {
   options.start(null);
   const { reader } = answer;
   let lateError: string | null = null;
   let recorded: Relayed | null = null;
-  const record = async (): Promise<Relayed> => {
+  const record = async (isAtEnd: boolean): Promise<Relayed> => {
     if (recorded !== null) return recorded;
-    const reply = reader.reply();
-    recorded = { outcome: outcomeOf(sink, reply.finished), reply, lateError };
+    recorded = relayedOf(reader.reply(), sink, { lateError, isAtEnd });
     await options.record(recorded);
     return recorded;
   };
@@ -90,7 +117,7 @@ async function relayStream(
     lateError ??= events.find((event) => event.meaning.hasError)?.data ?? null;
     await write(before, sink, options);
     if (end < 0) return;
-    await record();
+    await record(true);
     await write(events.slice(end), sink, options);
   };
 
@@ -102,7 +129,7 @@ async function relayStream(
       events = await reader.next();
     }
   });
-  const relayed = await record();
+  const relayed = await record(false);
   if (sink.closed.aborted) await settles(() => reader.stop());
   else if (broken) sink.abort();
   else await sink.end();
@@ -114,8 +141,19 @@ async function write(events: readonly StreamEvent[], sink: Sink, options: RelayO
   if (shown.length > 0) await sink.write(concatenate(shown.map((event) => event.bytes)));
 }
 
-function outcomeOf(sink: Sink, finished: boolean): Outcome {
-  if (finished) return 'complete';
+/** `isAtEnd`: the answer said so itself, so that what is missing of its reply was not read. */
+function relayedOf(
+  reply: Reply | null,
+  sink: Sink,
+  { lateError, isAtEnd }: { readonly lateError: string | null; readonly isAtEnd: boolean },
+): Relayed {
+  const unread = reply?.error == null ? (reply?.unread ?? null) : null;
+  const finished = reply?.finished === true;
+  if (unread !== null && (finished || isAtEnd)) return { outcome: 'unread', reply, lateError, unread };
+  return { outcome: finished ? 'complete' : incomplete(sink), reply, lateError, unread };
+}
+
+function incomplete(sink: Sink): Outcome {
   return sink.closed.aborted ? 'cancelled' : 'failed';
 }
 

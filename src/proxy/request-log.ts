@@ -10,6 +10,9 @@ export interface RequestLog {
   write(): void;
 }
 
+/** Longest text in a line: a model's name or a path is the client's to choose. */
+const MOST_CHARS = 200;
+
 /** `writeLine` gets the gathered fields and the defect, if there was one. */
 export function createRequestLog(writeLine: (fields: LogFields, error: unknown) => void, first: LogFields): RequestLog {
   let fields: LogFields = first;
@@ -25,7 +28,15 @@ export function createRequestLog(writeLine: (fields: LogFields, error: unknown) 
     write() {
       if (written) return;
       written = true;
-      writeLine(fields, defect);
+      writeLine(shortened(fields), defect);
     },
   };
+}
+
+function shortened(fields: LogFields): LogFields {
+  const pairs = Object.entries(fields).map(([name, value]): [string, LogFields[string]] => {
+    const isLong = typeof value === 'string' && value.length > MOST_CHARS;
+    return [name, isLong ? `${value.slice(0, MOST_CHARS)}…` : value];
+  });
+  return Object.fromEntries(pairs);
 }

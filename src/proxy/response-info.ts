@@ -15,7 +15,7 @@ export interface ResponseInfo {
   readonly limitTokens: number | null;
   /** Milliseconds between the request's arrival and its leaving for the upstream, summaries included. */
   readonly overheadMs: number;
-  /** Set when the ledger could not be written: the request went on without it. */
+  /** Set when the ledger could not be written: with the request, or, where `head` is known, with the reply. */
   readonly storeUnavailable: boolean;
 }
 

@@ -20,7 +20,7 @@ export interface SeenOverflow {
 
 /** The overflow that an answer tells of while nothing of it has reached the client (SPEC 6.2); null if there is none. */
 export async function overflowBefore(turn: Turn, dispatch: Dispatch, answer: Answer): Promise<SeenOverflow | null> {
-  if (answer.kind === 'long') return null;
+  if (answer.kind === 'long' || answer.kind === 'late') return null;
   const evidence = answer.kind === 'whole' ? refusalOf(answer) : answer.earlyError;
   if (evidence === null) {
     if (answer.kind === 'whole') return overflowInReply(turn, dispatch, answer.reply);
@@ -77,7 +77,7 @@ function refusalOf(answer: Extract<Answer, { kind: 'whole' }>): string | null {
 }
 
 async function overflowInReply(turn: Turn, dispatch: Dispatch, reply: Reply | null): Promise<SeenOverflow | null> {
-  if (reply === null || !reply.finished || reply.error !== null) return null;
+  if (reply === null || !reply.finished || reply.error !== null || reply.unread !== null) return null;
   const hasContent = reply.messages.some(saysSomething);
   const estimatedTokens = await usageEstimate(turn, dispatch, reply.usage, hasContent);
   const overflow = overflowFromUsage({

@@ -16,7 +16,7 @@ import type { PatientSink } from './keep-alive.js';
 import type { ModelWindows } from './model-windows.js';
 import { prepare } from './prepare.js';
 import type { Prepared } from './prepare.js';
-import type { RecordCall } from './record-call.js';
+import type { RecordCall, Recorded } from './record-call.js';
 import { recover } from './recover.js';
 import type { Reducer } from './reduce.js';
 import { relay } from './relay.js';
@@ -53,21 +53,29 @@ export interface Attempt {
 
 /**
  * The life of a turn from its open ledger to the end of its response: prepared, sent, recovered from an overflow at most
- * once (SPEC 6.4), relayed and recorded. Rejects only while nothing was sent to the client.
+ * once (SPEC 6.4), relayed and recorded. Rejects only while nothing was sent to the client. False: the upstream's error is one that
+ * `declines` knows, it was recorded, and nothing was sent to the client.
  */
-export async function serveTurn(turn: Turn, sink: PatientSink, log: RequestLog, deps: ServeTurnDeps): Promise<void> {
+export async function serveTurn(
+  turn: Turn,
+  sink: PatientSink,
+  log: RequestLog,
+  deps: ServeTurnDeps,
+  declines: Declines = () => false,
+): Promise<boolean> {
   const signs = signsOfLife(turn, deps);
-  const prepared = deps.acts ? await sink.waitFor(prepare(turn, deps), signs) : asItCame(turn);
+  const prepared = deps.acts ? await sink.waitFor(prepareFor(turn, deps), signs) : asItCame(turn);
   if (prepared.report !== null) log.add(reportFields(prepared.report));
   const first = attempt(turn, prepared, deps);
   const answer = await ask(turn, first, deps);
+  if (isDeclined(answer, declines)) return decline(turn, first, answer, deps);
   const seen = await lookFor(turn, prepared.dispatch, answer, log, deps);
   const judged = { seen, recoveredFrom: null };
   if (seen === null || !seen.canRetry || !deps.acts) return pass(turn, first, answer, judged, sink, log, deps);
 
   const { overflow } = seen;
-  const recordRefused = (): Promise<string | null> => {
-    const relayed = { outcome: 'failed', reply: null, lateError: null } as const;
+  const recordRefused = (): Promise<Recorded> => {
+    const relayed = { outcome: 'failed', reply: null, lateError: null, unread: null } as const;
     return deps.recordCall(turn, first, { relayed, status: answer.response.status, overflow });
   };
   const recovery = sink.waitFor(recover(turn, prepared.dispatch, overflow, deps), signs);
@@ -86,8 +94,29 @@ export async function serveTurn(turn: Turn, sink: PatientSink, log: RequestLog, 
   const [before, after] = [estimate(prepared.dispatch), estimate(dispatch)];
   const second = attempt(turn, { dispatch, action, before, after, report }, deps);
   const again = await ask(turn, second, deps);
+  if (isDeclined(again, declines)) return decline(turn, second, again, deps);
   const judgedAgain = { seen: await lookFor(turn, dispatch, again, log, deps), recoveredFrom: overflow.reason };
   return pass(turn, second, again, judgedAgain, sink, log, deps);
+}
+
+/** Whether an error of the upstream is not to be passed on. */
+type Declines = (status: number, body: string) => boolean;
+
+function isDeclined({ response, ...answer }: Answer, declines: Declines): boolean {
+  return answer.kind === 'whole' && response.status >= 400 && declines(response.status, answer.text);
+}
+
+async function decline(turn: Turn, sent: Attempt, answer: Answer, deps: ServeTurnDeps): Promise<false> {
+  const relayed = { outcome: 'failed', reply: null, lateError: null, unread: null } as const;
+  await deps.recordCall(turn, sent, { relayed, status: answer.response.status, overflow: null });
+  return false;
+}
+
+/** What is about to be compacted is not compacted first, and is not refused for its length. */
+async function prepareFor(turn: Turn, deps: ServeTurnDeps): Promise<Prepared> {
+  if (!turn.read.asksToCompact) return prepare(turn, deps);
+  const dispatch = dispatchOf(turn, turn.opened.active, await deps.reducer.current(turn));
+  return { dispatch, action: 'none', before: null, after: null, report: null };
 }
 
 /** An overflow seen before anything was relayed, and learned from whatever comes of it (SPEC 6.4). */
@@ -150,7 +179,7 @@ async function ask(turn: Turn, sent: Attempt, deps: ServeTurnDeps): Promise<Answ
     return await exchange(deps.send, upstream, dialect, read.choices);
   } catch (error) {
     const outcome = turn.closed.aborted ? 'cancelled' : 'failed';
-    const relayed = { outcome, reply: null, lateError: null } as const;
+    const relayed = { outcome, reply: null, lateError: null, unread: null } as const;
     await deps.recordCall(turn, sent, { relayed, status: null, overflow: null });
     throw error;
   }
@@ -172,15 +201,15 @@ async function pass(
   sink: Sink,
   log: RequestLog,
   deps: ServeTurnDeps,
-): Promise<void> {
+): Promise<true> {
   const { prepared } = sent;
   const { limits, spine } = turn;
   let head = spine.at(-1)?.id ?? null;
   const { status, headers } = answer.response;
   const { hidesUsage } = prepared.dispatch;
   let { seen } = judged;
-  const start = (reply: string | null): void => {
-    head = reply ?? head;
+  const start = (recorded: Recorded | null): void => {
+    head = recorded?.reply ?? head;
     const info = infoHeaders({
       conversation: turn.conversation.id,
       head,
@@ -190,14 +219,14 @@ async function pass(
       overflow: seen?.overflow.reason ?? judged.recoveredFrom,
       limitTokens: limits === null ? null : inputLimit(limits),
       overheadMs: sent.overheadMs,
-      storeUnavailable: false,
+      storeUnavailable: recorded?.isStored === false,
     });
     sink.start(status, [...responseHeaders(headers, { rewritten: hidesUsage }), ...info]);
   };
   const relayed = await relay(answer, sink, {
     hidesUsage,
     async record(result) {
-      if (seen === null && answer.kind === 'stream') {
+      if (seen === null && answer.kind !== 'whole') {
         seen = await orNull(overflowAfter(turn, prepared.dispatch, result.reply, result.lateError), log);
         if (seen !== null) await deps.windows.learn(turn, seen);
       }
@@ -207,7 +236,7 @@ async function pass(
   });
   if (relayed.outcome === 'complete' && relayed.reply !== null) {
     deps.windows.succeeded(turn, seen === null ? relayed.reply.usage : null);
-    if (relayed.reply.messages.every((message) => message.calls.length === 0)) deps.reducer.end(turn);
+    if (relayed.reply.messages.every((message) => message.calls.length === 0)) await deps.reducer.end(turn);
   }
   log.add({
     status,
@@ -218,10 +247,12 @@ async function pass(
     tokensBefore: prepared.before?.tokens ?? null,
     tokensAfter: prepared.after?.tokens ?? null,
     outcome: relayed.outcome,
+    ...(relayed.unread === null ? {} : { unread: relayed.unread }),
     inputTokens: relayed.reply?.usage?.inputTokens ?? null,
     outputTokens: relayed.reply?.usage?.outputTokens ?? null,
     overheadMs: Math.round(sent.overheadMs * 10) / 10,
   });
+  return true;
 }
 
 /** Most input tokens that fit beside the reserve and the margin; none where a client's output cap alone fills the window. */

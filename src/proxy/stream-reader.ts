@@ -26,11 +26,16 @@ export function createStreamReader(body: AsyncIterable<Uint8Array>, dialect: Dia
   const iterator = body[Symbol.asyncIterator]();
   const splitter = createSseSplitter();
   const folder = dialect.folder(choices);
+  let hasGap = false;
+  const meaningOf = (block: SseBlock): EventMeaning => {
+    hasGap ||= block.oversized;
+    // An event too large to be decoded is no sign of life or error: it is content.
+    return block.data === null ? { ...NOTHING, hasContent: block.oversized } : folder.push(block.data, block.event);
+  };
   const read = (block: SseBlock): StreamEvent => ({
     bytes: block.bytes,
     data: block.data,
-    // An event too large to be decoded is no sign of life or error: it is content.
-    meaning: block.data === null ? { ...NOTHING, hasContent: !block.whole } : folder.push(block.data, block.event),
+    meaning: meaningOf(block),
   });
   return {
     async next() {
@@ -39,7 +44,10 @@ export function createStreamReader(body: AsyncIterable<Uint8Array>, dialect: Dia
       const tail = splitter.end().map(read);
       return tail.length > 0 ? tail : null;
     },
-    reply: () => folder.reply(),
+    reply() {
+      const reply = folder.reply();
+      return hasGap ? { ...reply, unread: 'too_large' } : reply;
+    },
     async stop() {
       await iterator.return?.();
     },

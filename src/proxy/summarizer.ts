@@ -27,7 +27,12 @@ export function createSummarizer(target: SummarizerTarget): Summarizer {
       const response = await target.send({
         method: 'POST',
         url: target.url,
-        headers: { ...target.headers, 'content-type': 'application/json', accept: 'application/json' },
+        headers: {
+          ...target.headers,
+          'content-type': 'application/json',
+          accept: 'application/json',
+          'accept-encoding': 'identity',
+        },
         body: target.dialect.summaryBody({ model: target.model, ...request }, target.upstreamHost),
         signal,
       });
@@ -42,8 +47,9 @@ export function createSummarizer(target: SummarizerTarget): Summarizer {
 
 function readAnswer(target: SummarizerTarget, status: number, body: string): SummaryResponse {
   const reply = status === 200 ? target.dialect.readReply(parsed(body)) : null;
-  const message = reply?.messages[0];
-  if (reply === null || message === undefined || reply.error !== null) {
+  // One reply can be several messages, and of several replies the first counts.
+  const said = reply?.follows === true ? reply.messages : (reply?.messages.slice(0, 1) ?? []);
+  if (reply === null || said.length === 0 || reply.error !== null) {
     const verdict = recogniseOverflow({
       status,
       body,
@@ -55,14 +61,15 @@ function readAnswer(target: SummarizerTarget, status: number, body: string): Sum
     if (verdict.kind !== 'none') return { kind: 'overflow', limitTokens: verdict.limit };
     return { kind: 'failed', reason: status === 200 ? 'summariser_malformed' : `summariser_status_${status}` };
   }
-  const text = withoutThinking(message.text);
+  const whole = said.flatMap((message) => (message.text === '' ? [] : [message.text])).join('\n\n');
+  const text = withoutThinking(whole);
   return {
     kind: 'text',
     text,
     stopped: reply.stopReason !== null && target.dialect.isNormalStop(reply.stopReason),
     stopReason: reply.stopReason,
-    calledTool: message.calls.length > 0,
-    reasoningOnly: text.trim() === '' && (message.reasoning !== '' || message.text.trim() !== ''),
+    calledTool: said.some((message) => message.calls.length > 0),
+    reasoningOnly: text.trim() === '' && (whole.trim() !== '' || said.some((message) => message.reasoning !== '')),
     usage: reply.usage,
   };
 }

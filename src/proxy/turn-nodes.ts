@@ -6,40 +6,41 @@ import type { NewNode } from '../core/node.js';
 import type { Hash, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
 
-export interface ChainNodes {
-  readonly spine: readonly SpineNode[];
-  /** The node that spawned this branch: caller of the first node that is new (SPEC 2.2), or null. */
-  readonly spawner: string | null;
-  /** Counts as it goes; null while nothing has to be counted. */
-  readonly counter: TokenCounter | null;
-  /** Filled with the counts that were written along. */
-  readonly written: Map<string, number>;
-}
-
-/** Builds the nodes of a chain that a store lacks, see `OpenTurn.node`. */
-export function chainNodeBuilder(input: ChainNodes): (index: number) => NewNode {
+/**
+ * Builds the nodes of a chain that a store lacks, see `OpenTurn.node`. They are counted when somebody has to know, and not while a
+ * store waits. `spawner` is the node that spawned this branch: caller of the first node that is new (SPEC 2.2), or null.
+ */
+export function chainNodeBuilder(spine: readonly SpineNode[], spawner: string | null): (index: number) => NewNode {
   let first = true;
-  const callerOf = createCallerLookup(input.spine);
+  const callerOf = createCallerLookup(spine);
   return (index) => {
-    const node = input.spine[index];
+    const node = spine[index];
     if (node === undefined) throw new RangeError(`no node at ${index}`);
-    const caller = callerOf(index) ?? (first ? input.spawner : null);
+    const caller = callerOf(index) ?? (first ? spawner : null);
     first = false;
-    const built = newNode(node, input.spine[index - 1]?.id ?? ROOT, caller, input.counter);
-    if (built.tokens !== null) input.written.set(node.id, built.tokens);
-    return built;
+    return newNode(node, spine[index - 1]?.id ?? ROOT, caller, null);
   };
 }
 
-/** The node of a reply, one per choice; each follows the request's last node. */
-export function replyNode(
+/** The nodes of a reply: choices beside each other behind `head`, or the items of one reply, one behind the other. */
+export function replyNodes(
   hash: Hash,
-  predecessor: string,
-  message: Message,
-  options: { readonly command: boolean; readonly counter: TokenCounter | null },
-): NewNode {
-  const node: SpineNode = { id: nodeId(hash, predecessor, message), message, command: options.command };
-  return newNode(node, predecessor, null, options.counter);
+  head: string,
+  messages: readonly Message[],
+  options: { readonly follows: boolean; readonly command: boolean; readonly counter: TokenCounter | null },
+): readonly NewNode[] {
+  let predecessor = head;
+  return messages.map((message) => {
+    const node: SpineNode = { id: nodeId(hash, predecessor, message), message, command: options.command };
+    const built = newNode(node, predecessor, null, options.counter);
+    if (options.follows) predecessor = node.id;
+    return built;
+  });
+}
+
+/** The node that a reply ends with: of choices beside each other, the first. */
+export function endOfReply(replies: readonly NewNode[], follows: boolean): string | null {
+  return (follows ? replies.at(-1) : replies[0])?.id ?? null;
 }
 
 function newNode(node: SpineNode, predecessor: string, caller: string | null, counter: TokenCounter | null): NewNode {

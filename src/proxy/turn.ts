@@ -1,6 +1,7 @@
 import type { Limits } from '../core/budget.js';
 import type { Purse } from '../core/compaction/purse.js';
 import type { Ruler } from '../core/estimate.js';
+import { isTypedUserMessage } from '../core/message.js';
 import type { Hash, NewConversation, OpenedTurn, SummaryPolicy, TokenCounter } from '../core/ports.js';
 import type { SpineNode } from '../core/render.js';
 import type { WindowSource } from '../core/windows.js';
@@ -11,8 +12,10 @@ import type { TurnWriter } from './turn-writer.js';
 
 /** A body as it came and as it reads. */
 export interface RequestBody {
-  /** The very bytes the client sent, compressed or not. */
+  /** The very bytes the client sent, compressed or not, unless `rewritten`. */
   readonly original: Uint8Array;
+  /** Envelopes of Spillway's own were opened, which no upstream can read. */
+  readonly rewritten: boolean;
   /** Without its content encoding. */
   readonly text: string;
   /** Bytes of `text` in UTF-8. */
@@ -51,6 +54,8 @@ export interface Turn {
   readonly limits: Limits | null;
   readonly measure: Measure;
   readonly writer: TurnWriter;
+  /** To be called when it is over: lets clients of other processes append to where its request ends. Never rejects. */
+  leave(): Promise<void>;
   /** Aborted when the client leaves. */
   readonly closed: AbortSignal;
 }
@@ -65,4 +70,18 @@ export interface Measure {
   freshCounts(): ReadonlyMap<string, number>;
   /** The tokenizer used so far; null while none was needed. */
   tokenizer(): string | null;
+}
+
+/** The latest typed user message of a turn's spine: what it does is done for that one. Undefined if there is none. */
+export function openerOf({ spine }: Turn): SpineNode | undefined {
+  return spine.findLast((node) => !node.command && isTypedUserMessage(node.message));
+}
+
+/**
+ * Whether a turn's request ends in a typed user message: otherwise it goes on with what one opened. Some clients put a system message
+ * behind what the user typed (the date, what changed around them); it says nothing in the user's place.
+ */
+export function startsTurn(turn: Turn): boolean {
+  const opener = openerOf(turn);
+  return opener !== undefined && opener === turn.spine.findLast(({ message }) => message.role !== 'system');
 }

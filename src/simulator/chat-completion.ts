@@ -1,24 +1,12 @@
 import type { ChatRequest } from './chat-request.js';
+import type { ReplyHead } from './format.js';
 import type { GeneratedChoice, GeneratedReply, ReplyUsage } from './generate.js';
 import { tokenLogprobs } from './logprobs.js';
 
-/** What identifies a completion besides what it says. */
-export interface CompletionHead {
-  readonly id: string;
-  /** Seconds since the epoch. */
-  readonly createdAt: number;
-  readonly model: string;
-}
-
 export const SYSTEM_FINGERPRINT = 'fp_spillway_simulator';
 
-/** Says in the model's name that no model answered, as a provider names the snapshot behind an alias. */
-export function simulatedName(model: string): string {
-  return model.includes('simulat') ? model : `${model}-simulated`;
-}
-
 /** A reply as the body of `POST /chat/completions`. */
-export function chatCompletion(head: CompletionHead, request: ChatRequest, reply: GeneratedReply): unknown {
+export function chatCompletion(head: ReplyHead, request: ChatRequest, reply: GeneratedReply): unknown {
   return {
     id: head.id,
     object: 'chat.completion',

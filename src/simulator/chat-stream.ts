@@ -1,9 +1,8 @@
 import { SYSTEM_FINGERPRINT, chatUsage, choiceLogprobs, finishReason } from './chat-completion.js';
-import type { CompletionHead } from './chat-completion.js';
 import type { ChatRequest } from './chat-request.js';
+import type { ReplyHead } from './format.js';
 import type { GeneratedChoice, GeneratedReply } from './generate.js';
-
-const PIECE_CHARACTERS = 24;
+import { piecesOf, sseData } from './server-events.js';
 
 /** Members of one choice in one chunk. */
 interface ChoiceDelta {
@@ -16,7 +15,7 @@ interface ChoiceDelta {
  * A reply as server-sent events. With `include_usage` every chunk carries `usage: null` and one more, without choices,
  * the usage; else none carries a `usage` member.
  */
-export function chatStream(head: CompletionHead, request: ChatRequest, reply: GeneratedReply): readonly string[] {
+export function chatStream(head: ReplyHead, request: ChatRequest, reply: GeneratedReply): readonly string[] {
   const chunk = (choices: readonly object[], usage: unknown) =>
     sseData({
       id: head.id,
@@ -32,11 +31,6 @@ export function chatStream(head: CompletionHead, request: ChatRequest, reply: Ge
     chunk([{ index, logprobs: null, finish_reason: null, ...delta }], null),
   );
   return [...chunks, ...(request.includeUsage ? [chunk([], chatUsage(reply.usage))] : []), 'data: [DONE]\n\n'];
-}
-
-/** A value as one event without a name. */
-export function sseData(value: unknown): string {
-  return `data: ${JSON.stringify(value)}\n\n`;
 }
 
 function choiceDeltas(choice: GeneratedChoice, request: ChatRequest): readonly ChoiceDelta[] {
@@ -68,11 +62,6 @@ function callDeltas(calls: GeneratedChoice['calls'], legacyFunctions: boolean): 
       delta: { tool_calls: [{ index, function: { arguments: piece } }] },
     })),
   ]);
-}
-
-/** Text in pieces of whole characters. */
-function piecesOf(text: string): readonly string[] {
-  return text.match(new RegExp(`[^]{1,${PIECE_CHARACTERS}}`, 'gu')) ?? [];
 }
 
 /** One of each list in turn, with the list's number, until all are used up. */

@@ -24,11 +24,11 @@ export function defaultReply(request: ModelRequest, words: number): ReplyPlan {
   const calls = isAnswered ? [] : request.toolNames.flatMap((name) => callsSpelledOut(asked, name));
   return calls.length > 0
     ? callTools(...calls)
-    : say(sentence(JSON.stringify(request.body['messages'] ?? request.body), words));
+    : say(sentence(JSON.stringify(request.body['messages'] ?? request.body['input'] ?? request.body), words));
 }
 
 function toldFacts(words: readonly string[], request: ModelRequest): string {
-  const known = plantedFacts(stringsIn(request.body));
+  const known = plantedFacts(stringsIn(request.reads));
   return words
     .map((word) => {
       const value = known.get(word);

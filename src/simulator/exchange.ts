@@ -1,10 +1,12 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { jsonAnswer } from './answer.js';
-import type { Routed } from './chat-route.js';
 import { withoutCredentials } from './credential.js';
 import { deliver } from './deliver.js';
 import { parseBody, readBody } from './read-body.js';
 import type { MutableRecord, RecordedRequest, RequestLog } from './request-log.js';
+import { plain } from './routed.js';
+import type { Routed } from './routed.js';
+import { isMessagesPath, requestIdOf } from './routes.js';
 import type { Route } from './routes.js';
 
 /** Receives a request, records it from its first byte to its end, and answers it as `route` says. */
@@ -33,7 +35,7 @@ export function createExchange(
     if (left.signal.aborted) return;
     update({ ...routed, status: answer.status });
     response.setHeader('server', 'spillway-simulator');
-    response.setHeader('x-request-id', `req_simulated_${record.index}`);
+    response.setHeader(isMessagesPath(record.path) ? 'request-id' : 'x-request-id', requestIdOf(record));
     const end = await deliver(answer, response, left.signal);
     if (end === 'left') return;
     update({ state: end === 'sent' ? 'answered' : 'cut', endedAt: Date.now() });
@@ -49,7 +51,7 @@ export function createExchange(
 /** A script of the caller's threw: the request fails, the server goes on. */
 function failedRoute(error: unknown): Routed {
   const body = { error: { message: `simulator: ${String(error)}`, type: 'server_error', param: null, code: null } };
-  return { kind: 'other', promptTokens: null, prefix: null, reply: null, answer: jsonAnswer(500, body) };
+  return plain('other', jsonAnswer(500, body));
 }
 
 function flatHeaders(headers: IncomingHttpHeaders): Readonly<Record<string, string>> {

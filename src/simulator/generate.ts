@@ -20,6 +20,8 @@ export interface ReplyUsage {
   readonly promptTokens: number;
   /** Of `promptTokens`. */
   readonly cachedTokens: number;
+  /** Of `promptTokens`, beside those: newly put into the cache, where the provider says so. */
+  readonly writtenTokens: number;
   /** Over all choices, reasoning included. */
   readonly completionTokens: number;
   readonly reasoningTokens: number;
@@ -35,8 +37,11 @@ export interface GenerationLimits {
   readonly promptTokens: number;
   /** Of the prompt, as the provider's cache had it. */
   readonly cachedTokens: number;
+  readonly writtenTokens: number;
   /** Most tokens of each choice; Infinity without a limit. */
   readonly outputTokens: number;
+  /** How a choice stops that would have had more. */
+  readonly stopAtLimit: Stop;
   /** Begins the ids of calls that the plan gives none; unlike any other request's. */
   readonly callIdPrefix: string;
 }
@@ -46,22 +51,29 @@ export function generate(plan: PlannedReply, limits: GenerationLimits, counter: 
   const spoken = Array.from({ length: limits.choices }, (_, index) => {
     const planned = plan.choices[index] ?? plan.choices.at(-1) ?? {};
     const outputTokens = plan.ignoresCap === true ? Infinity : limits.outputTokens;
-    return speak(planned, outputTokens, `${limits.callIdPrefix}_${index}`, counter);
+    return speak(planned, { outputTokens, stop: limits.stopAtLimit }, `${limits.callIdPrefix}_${index}`, counter);
   });
   const promptTokens = plan.promptTokens ?? limits.promptTokens;
+  const cachedTokens = Math.min(plan.cachedTokens ?? limits.cachedTokens, promptTokens);
   return {
     choices: spoken.map(({ choice }) => choice),
     usage: {
       promptTokens,
-      cachedTokens: Math.min(plan.cachedTokens ?? limits.cachedTokens, promptTokens),
+      cachedTokens,
+      writtenTokens: Math.min(limits.writtenTokens, promptTokens - cachedTokens),
       completionTokens: spoken.reduce((sum, { tokens }) => sum + tokens, 0),
       reasoningTokens: spoken.reduce((sum, { reasoningTokens }) => sum + reasoningTokens, 0),
     },
   };
 }
 
-function speak(planned: PlannedChoice, outputTokens: number, idPrefix: string, counter: TokenCounter) {
-  let left = outputTokens;
+interface OutputLimit {
+  readonly outputTokens: number;
+  readonly stop: Stop;
+}
+
+function speak(planned: PlannedChoice, limit: OutputLimit, idPrefix: string, counter: TokenCounter) {
+  let left = limit.outputTokens;
   let cut = false;
   const take = (text: string): string => {
     const taken = cut ? '' : textWithin(text, left, counter);
@@ -91,7 +103,7 @@ function speak(planned: PlannedChoice, outputTokens: number, idPrefix: string, c
     text,
     refusal,
     calls,
-    stop: planned.stop ?? (cut ? 'length' : calls.length > 0 ? 'tool_calls' : 'stop'),
+    stop: planned.stop ?? (cut ? limit.stop : calls.length > 0 ? 'tool_calls' : 'stop'),
   };
   return {
     choice,

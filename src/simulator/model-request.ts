@@ -24,9 +24,17 @@ export interface ModelRequest {
   readonly promptTokens: number;
   /** The parsed body as it came. */
   readonly body: Readonly<Record<string, unknown>>;
+  /** JSON that holds all the model could read: the body, or what it stands for where the provider holds a part of the history. */
+  readonly reads: unknown;
 }
 
 /** The text of the last user message, or an empty string. */
 export function lastUserText(messages: readonly PromptMessage[]): string {
   return messages.findLast((message) => message.role === 'user')?.text ?? '';
+}
+
+/** The texts of system and developer messages joined by empty lines. */
+export function systemTextOf(messages: readonly PromptMessage[]): string {
+  const system = messages.filter(({ role }) => role === 'system' || role === 'developer');
+  return system.map(({ text }) => text).join('\n\n');
 }

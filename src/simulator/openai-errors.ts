@@ -47,6 +47,14 @@ export function contextLengthExceeded(overflow: Overflow): Refusal {
   );
 }
 
+export const INPUT_EXCEEDS_WINDOW =
+  'Your input exceeds the context window of this model. Please adjust your input and try again.';
+
+/** The refusal of the Responses API, which names no numbers. */
+export function inputExceedsWindow(): Refusal {
+  return openaiError(400, INPUT_EXCEEDS_WINDOW, { param: 'input', code: 'context_length_exceeded' });
+}
+
 /** Two parts as OpenAI lists them in these sentences, "A in the messages, B in the completion" but "messages or completion". */
 function listed(parts: readonly string[], word: 'and' | 'or'): string {
   if (parts.length > 2) return `${parts.slice(0, -1).join(', ')}, ${word} ${parts.at(-1) ?? ''}`;
@@ -87,3 +95,6 @@ export function malformedJson(): Refusal {
       'correctly. The OpenAI API expects a JSON payload, but what was sent was not valid JSON.)',
   );
 }
+
+/** The failures that summary calls are made to meet. */
+export const OPENAI_ERRORS = { wrongKey, rateLimited, serverError } as const;

@@ -1,4 +1,5 @@
-import { contextLengthExceeded, openaiError } from './openai-errors.js';
+import { requestTooLarge } from './anthropic-errors.js';
+import { INPUT_EXCEEDS_WINDOW, contextLengthExceeded, inputExceedsWindow, openaiError } from './openai-errors.js';
 import { inStream, modelLimit, overHttp } from './overflow-numbers.js';
 import type { OverflowNumbers } from './overflow-numbers.js';
 import type { OverflowForm } from './reply-plan.js';
@@ -12,7 +13,6 @@ const anthropic = (message: string) => ({
 });
 const google = (message: string) => ({ error: { code: 400, message, status: 'INVALID_ARGUMENT' } });
 const named = (event: string, body: unknown) => `event: ${event}\ndata: ${JSON.stringify(body)}\n\n`;
-const windowExceeded = 'Your input exceeds the context window of this model. Please adjust your input and try again.';
 const promptTooLong = ({ input, limit }: OverflowNumbers) => `prompt is too long: ${input} tokens > ${limit} maximum`;
 
 /** What those say who run models of their own. Numbers are stated where the provider states them. */
@@ -34,23 +34,37 @@ export const VENDOR_OVERFLOWS = {
         'reduce the length of the messages.',
     ),
   ),
-  'openai-without-numbers': overHttp(400, () => openai(windowExceeded)),
+  'openai-without-numbers': overHttp(400, () => openai(INPUT_EXCEEDS_WINDOW)),
   'openai-error-event': inStream(
     'first',
     400,
-    () => openai(windowExceeded),
+    () => openai(INPUT_EXCEEDS_WINDOW),
     () =>
       named('error', {
         type: 'error',
         error: {
           type: 'invalid_request_error',
           code: 'context_length_exceeded',
-          message: windowExceeded,
+          message: INPUT_EXCEEDS_WINDOW,
           param: 'input',
         },
         sequence_number: 2,
       }),
   ),
+  // Of the Responses API: the response fails, or an event tells of an error and no response ends.
+  'responses-failed-event': { where: 'stream', refusal: inputExceedsWindow },
+  'responses-error-event': {
+    where: 'stream',
+    refusal: inputExceedsWindow,
+    events: () =>
+      named('error', {
+        type: 'error',
+        code: 'context_length_exceeded',
+        message: INPUT_EXCEEDS_WINDOW,
+        param: 'input',
+        sequence_number: 2,
+      }),
+  },
   'azure-inference': overHttp(400, (numbers) => ({
     error: { code: 'context_length_exceeded', message: modelLimit(numbers) },
   })),
@@ -67,9 +81,7 @@ export const VENDOR_OVERFLOWS = {
     (numbers) => anthropic(promptTooLong(numbers)),
     (numbers) => named('error', anthropic(promptTooLong(numbers))),
   ),
-  'anthropic-body-size': overHttp(413, () => ({
-    error: { type: 'request_too_large', message: 'Request exceeds the maximum size' },
-  })),
+  'anthropic-body-size': { where: 'http', refusal: requestTooLarge },
   'vertex-claude': overHttp(413, () => anthropic('Prompt is too long')),
   'bedrock-claude': overHttp(400, () => ({ message: 'Input is too long for requested model.' })),
   'bedrock-claude-wrapped': overHttp(400, (numbers) => ({

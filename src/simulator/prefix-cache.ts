@@ -15,6 +15,8 @@ const COMPARED_PARTS = 64;
 export interface PrefixHit {
   /** Tokens that were read from it: whole blocks of the longest prefix that any earlier prompt of the model shares. */
   readonly cachedTokens: number;
+  /** Tokens that were newly put into it, where the provider reports that. */
+  readonly writtenTokens?: number | undefined;
   /**
    * The prompt does not go on from the newest earlier one that begins like it: something before that one's end was changed.
    * Tells of a conversation as long as its model serves no other.

@@ -1,7 +1,7 @@
-import type { Media } from '../core/message.js';
 import type { TokenCounter } from '../core/ports.js';
 import type { ChatRequest } from './chat-request.js';
 import { isRecord } from './json-value.js';
+import { mediaOf } from './part-media.js';
 
 const TOKENS_PER_MESSAGE = 3;
 const TOKENS_PER_NAME = 1;
@@ -11,6 +11,8 @@ const PRIMING_TOKENS = 3;
 export interface PromptPart {
   readonly text: string;
   readonly tokens: number;
+  /** The client wants what goes up to here cached, where the provider leaves that to it. */
+  readonly isMarked?: boolean | undefined;
 }
 
 /** Tokens of what a model reads. The two add up to the prompt. */
@@ -27,12 +29,7 @@ export interface PromptTokens {
  * that prime the reply; other members as JSON text, media by the counter's rule.
  */
 export function chatPromptTokens(request: ChatRequest, counter: TokenCounter): PromptTokens {
-  const functions = ['tools', 'functions', 'response_format'].flatMap((name): readonly PromptPart[] => {
-    const value = request.body[name];
-    if (value == null) return [];
-    const text = JSON.stringify(value);
-    return [{ text, tokens: counter.count(text) }];
-  });
+  const functions = ['tools', 'functions', 'response_format'].flatMap((name) => jsonPart(request.body[name], counter));
   const messages = request.messages.map(({ source }): PromptPart => ({
     text: JSON.stringify(source),
     tokens: messageTokens(source, counter),
@@ -44,7 +41,14 @@ export function chatPromptTokens(request: ChatRequest, counter: TokenCounter): P
   };
 }
 
-function tokensOf(parts: readonly PromptPart[]): number {
+/** A member that the model reads as JSON text; nothing for one that is not given. */
+export function jsonPart(value: unknown, counter: TokenCounter): readonly PromptPart[] {
+  if (value == null) return [];
+  const text = JSON.stringify(value);
+  return [{ text, tokens: counter.count(text) }];
+}
+
+export function tokensOf(parts: readonly PromptPart[]): number {
   return parts.reduce((sum, part) => sum + part.tokens, 0);
 }
 
@@ -69,41 +73,4 @@ function partTokens(part: unknown, counter: TokenCounter): number {
 
 function valueTokens(value: unknown, counter: TokenCounter): number {
   return counter.count(typeof value === 'string' ? value : JSON.stringify(value));
-}
-
-function mediaOf(part: Readonly<Record<string, unknown>>): Media | null {
-  const image = part['image_url'];
-  const audio = part['input_audio'];
-  const file = part['file'];
-  if (isRecord(image)) {
-    const detail = image['detail'];
-    return {
-      ...fromUrl('image', stringOf(image['url'])),
-      detail: detail === 'low' || detail === 'high' ? detail : null,
-    };
-  }
-  if (isRecord(audio)) {
-    return {
-      kind: 'audio',
-      inline: true,
-      data: stringOf(audio['data']),
-      mimeType: `audio/${stringOf(audio['format'])}`,
-      name: null,
-      detail: null,
-    };
-  }
-  if (isRecord(file)) {
-    const name = typeof file['filename'] === 'string' ? file['filename'] : null;
-    return { ...fromUrl('file', stringOf(file['file_data'] ?? file['file_id'])), name };
-  }
-  return null;
-}
-
-function fromUrl(kind: Media['kind'], url: string): Media {
-  const [, mimeType, data] = /^data:([^;,]*)[^,]*,(.*)$/s.exec(url) ?? [];
-  return { kind, inline: data !== undefined, data: data ?? url, mimeType: mimeType ?? null, name: null, detail: null };
-}
-
-function stringOf(value: unknown): string {
-  return typeof value === 'string' ? value : '';
 }

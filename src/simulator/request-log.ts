@@ -1,5 +1,6 @@
 import type { GeneratedReply } from './generate.js';
 import type { PrefixHit } from './prefix-cache.js';
+import type { RequestKind } from './routed.js';
 
 /** What became of a request. `aborted`: the client left before the answer was sent; `cut`: the script cut it short. */
 export type RequestState = 'receiving' | 'answering' | 'answered' | 'cut' | 'aborted';
@@ -8,7 +9,7 @@ export type RequestState = 'receiving' | 'answering' | 'answered' | 'cut' | 'abo
 export interface RecordedRequest {
   /** Counts from 0 over all requests, those no longer kept included. */
   readonly index: number;
-  readonly kind: 'chat' | 'summary' | 'models' | 'embeddings' | 'other';
+  readonly kind: RequestKind;
   readonly method: string;
   readonly path: string;
   /** With its `?`, or empty. */
@@ -21,6 +22,8 @@ export interface RecordedRequest {
   readonly bytes: Uint8Array;
   /** The body's JSON; undefined if it is none. */
   readonly body: unknown;
+  /** JSON that holds all the model could read, what the provider itself held included; undefined if no model came to read it. */
+  readonly reads?: unknown;
   /** What the model read, counted; null if it came to no counting. */
   readonly promptTokens: number | null;
   /** What of it the prompt cache had; null for all but chats that were answered. */

@@ -1,9 +1,9 @@
 import { SUMMARY_HEADINGS } from '../core/compaction/headings.js';
 import type { TokenCounter } from '../core/ports.js';
 import { sentence } from './default-script.js';
+import type { ProviderErrors } from './format.js';
 import { lastUserText } from './model-request.js';
 import type { ModelRequest } from './model-request.js';
-import { openaiError, rateLimited, serverError } from './openai-errors.js';
 import { callTools, noAnswer, say } from './reply-plan.js';
 import type { PlannedReply, ReplyPlan } from './reply-plan.js';
 import { hash32 } from './seeded.js';
@@ -61,8 +61,13 @@ export async function behaviourOf(
   return typeof summariser === 'function' ? summariser(request, call) : (summariser[call] ?? 'faithful');
 }
 
-/** What a summary call is answered under a behaviour. */
-export function summaryPlan(behaviour: SummaryBehaviour, request: ModelRequest, counter: TokenCounter): ReplyPlan {
+/** What a summary call is answered under a behaviour; errors in the form of the provider's `errors`. */
+export function summaryPlan(
+  behaviour: SummaryBehaviour,
+  request: ModelRequest,
+  counter: TokenCounter,
+  errors: ProviderErrors,
+): ReplyPlan {
   if (typeof behaviour === 'object') return parameterisedPlan(behaviour, request, counter);
   switch (behaviour) {
     case 'faithful':
@@ -99,11 +104,11 @@ export function summaryPlan(behaviour: SummaryBehaviour, request: ModelRequest, 
     case 'overflow':
       return { kind: 'overflow' };
     case 'unauthorized':
-      return openaiError(401, 'Incorrect API key provided.', { code: 'invalid_api_key' });
+      return errors.wrongKey('…');
     case 'rate-limited':
-      return rateLimited(7);
+      return errors.rateLimited(7);
     case 'server-error':
-      return serverError();
+      return errors.serverError();
     case 'malformed-json':
       return {
         kind: 'refusal',

@@ -11,6 +11,8 @@ export interface SseBlock {
   readonly data: string | null;
   /** One event with its blank line. False for the stream's unterminated tail and for pieces of an event over the limit. */
   readonly whole: boolean;
+  /** A piece of an event over the limit. */
+  readonly oversized: boolean;
 }
 
 export interface SseSplitter {
@@ -41,8 +43,10 @@ export function createSseSplitter(limitBytes: number = DEFAULT_LIMIT_BYTES): Sse
     pendingBytes = 0;
     const skippedBytes = streamStart && startsWithBom(bytes) ? 3 : 0;
     streamStart = false;
-    if (oversized || bytes.length > limitBytes) return { bytes, event: null, data: null, whole: false };
-    return { bytes, ...readFields(decoder.decode(bytes.subarray(skippedBytes))), whole };
+    if (oversized || bytes.length > limitBytes) {
+      return { bytes, event: null, data: null, whole: false, oversized: true };
+    }
+    return { bytes, ...readFields(decoder.decode(bytes.subarray(skippedBytes))), whole, oversized: false };
   }
 
   function keep(rest: Uint8Array): readonly SseBlock[] {

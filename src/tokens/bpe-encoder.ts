@@ -1,5 +1,5 @@
 import type { Encoding } from './encoding.js';
-import { Merger } from './merger.js';
+import { LONG_PIECE_BYTES, Merger } from './merger.js';
 import { PieceSplitter } from './piece-splitter.js';
 import { RankTable } from './rank-table.js';
 
@@ -24,6 +24,22 @@ export class BpeEncoder {
 
   count(text: string): number {
     return this.#tokenize(text);
+  }
+
+  /** As `count`, but yields between its runs wherever `isDue` says so; others may be counted meanwhile. */
+  *countInRuns(text: string, isDue: () => boolean): Generator<void, number> {
+    const bytes = this.#utf8.encode(text);
+    let count = 0;
+    for (let start = 0; start < bytes.length;) {
+      const end = this.#splitter.pieceEnd(bytes, start);
+      count +=
+        end - start > LONG_PIECE_BYTES
+          ? yield* this.#merger.mergeInRuns(bytes, start, end, isDue)
+          : this.#merger.merge(bytes, start, end);
+      if (isDue()) yield;
+      start = end;
+    }
+    return count;
   }
 
   encode(text: string): number[] {

@@ -1,40 +1,31 @@
-/** Counts of texts, the longest unused forgotten first, bounded by the characters it holds on to. */
+import { sha256 } from '@noble/hashes/sha2.js';
+
+/** Counts of texts, the longest unused forgotten first. Of a text only its digest is held, however long it is. */
 export class CountCache {
-  readonly #limitChars: number;
+  readonly #limit: number;
   /** A Map keeps the order of insertion: the first key is the longest unused. */
   readonly #counts = new Map<string, number>();
-  #chars = 0;
 
-  constructor(limitChars: number) {
-    this.#limitChars = limitChars;
+  /** `limit`: most counts that are held, each in about 150 bytes. */
+  constructor(limit: number) {
+    this.#limit = limit;
   }
 
-  get(text: string): number | undefined {
-    const count = this.#counts.get(text);
-    if (count !== undefined) {
-      this.#counts.delete(text);
-      this.#counts.set(text, count);
-    }
+  get(key: string): number | undefined {
+    const count = this.#counts.get(key);
+    if (count !== undefined) this.set(key, count);
     return count;
   }
 
-  /** Keeps the count of a text that is not held yet. */
-  add(text: string, count: number): void {
-    const key = detached(text);
+  set(key: string, count: number): void {
+    this.#counts.delete(key);
     this.#counts.set(key, count);
-    this.#chars += key.length;
-    for (const oldest of this.#counts.keys()) {
-      if (this.#chars <= this.#limitChars) break;
-      this.#counts.delete(oldest);
-      this.#chars -= oldest.length;
-    }
+    const [oldest] = this.#counts.keys();
+    if (this.#counts.size > this.#limit && oldest !== undefined) this.#counts.delete(oldest);
   }
 }
 
-/**
- * A copy that shares no memory: engines keep a substring as a view that holds its whole parent, here a request body. A
- * lone surrogate comes out as U+FFFD, which is also how it is counted.
- */
-function detached(text: string): string {
-  return new TextDecoder('utf-8', { ignoreBOM: true }).decode(new TextEncoder().encode(text));
+/** What a text is known by here. A lone surrogate is U+FFFD, which is also how it is counted. */
+export function keyOf(text: string): string {
+  return String.fromCharCode(...sha256(new TextEncoder().encode(text)));
 }

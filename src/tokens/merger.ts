@@ -2,8 +2,11 @@ import { hashStep, NO_RANK, type RankTable } from './rank-table.js';
 
 /* Indexes below are proven in range by construction, in loops too hot for a check: hence the `!`. */
 
-/** Working arrays up to this many bytes of a piece are kept between pieces; larger ones live as long as their piece. */
-const KEPT_CAPACITY = 1 << 14;
+/** Working arrays up to this many bytes of a piece are kept between pieces; those of a longer one live as long as it does. */
+export const LONG_PIECE_BYTES = 1 << 14;
+
+/** Bytes or candidates of a long piece that are worked on at a stretch. */
+const RUN = 1 << 12;
 
 /** A candidate in the heap is rank × this + position: the lowest rank comes first, and of equal ones the leftmost. */
 const POSITIONS = 2 ** 32;
@@ -30,7 +33,7 @@ interface Parts {
  */
 export class Merger {
   readonly #ranks: RankTable;
-  readonly #kept = createParts(KEPT_CAPACITY);
+  readonly #kept = createParts(LONG_PIECE_BYTES);
   #parts = this.#kept;
   #heapSize = 0;
   #steps = 0;
@@ -52,14 +55,47 @@ export class Merger {
       return 1;
     }
     const length = end - start;
-    this.#parts = length <= KEPT_CAPACITY ? this.#kept : createParts(length);
-    this.#split(bytes, start, length);
-    const count = this.#join(bytes, start, length);
+    this.#parts = length <= LONG_PIECE_BYTES ? this.#kept : createParts(length);
+    this.#heapSize = 0;
+    this.#split(bytes, start, length, 0, length);
+    this.#order(this.#heapSize >> 1, 0);
+    const count = length - this.#join(bytes, start, length, Infinity);
     if (ranks !== undefined) {
       const { next } = this.#parts;
       for (let at = 0; at < length; at = next[at]!) ranks.push(this.#rank(bytes, start, at, next[at]!));
     }
     this.#parts = this.#kept;
+    return count;
+  }
+
+  /**
+   * As `merge`, for a piece longer than `LONG_PIECE_BYTES`, but yields between two runs of it wherever `isDue` says so. Meanwhile
+   * others may merge, in runs or not.
+   */
+  *mergeInRuns(bytes: Uint8Array, start: number, end: number, isDue: () => boolean): Generator<void, number> {
+    const length = end - start;
+    const own = { parts: createParts(length), heapSize: 0 };
+    const run = <Result>(work: () => Result): Result => {
+      this.#parts = own.parts;
+      this.#heapSize = own.heapSize;
+      const result = work();
+      own.heapSize = this.#heapSize;
+      this.#parts = this.#kept;
+      return result;
+    };
+    for (let at = 0; at < length; at += RUN) {
+      run(() => this.#split(bytes, start, length, at, Math.min(at + RUN, length)));
+      if (isDue()) yield;
+    }
+    for (let at = own.heapSize >> 1; at > 0; at -= RUN) {
+      run(() => this.#order(at, Math.max(0, at - RUN)));
+      if (isDue()) yield;
+    }
+    let count = length;
+    while (own.heapSize > 0) {
+      count -= run(() => this.#join(bytes, start, length, RUN));
+      if (isDue()) yield;
+    }
     return count;
   }
 
@@ -71,29 +107,34 @@ export class Merger {
     return this.#ranks.find(bytes, start, end, hash);
   }
 
-  /** One part per byte, and every pair of neighbours that is a token in the heap. */
-  #split(bytes: Uint8Array, start: number, length: number): void {
+  /** One part per byte from `from` to `to`, and every pair of neighbours up to there that is a token in the heap, in no order. */
+  #split(bytes: Uint8Array, start: number, length: number, from: number, to: number): void {
     const { next, previous, pairRank, prefixHash, heap } = this.#parts;
-    prefixHash[0] = 0;
-    for (let at = 0; at < length; at++) {
+    if (from === 0) prefixHash[0] = 0;
+    for (let at = from; at < to; at++) {
       next[at] = at + 1;
       previous[at] = at - 1;
       prefixHash[at + 1] = hashStep(prefixHash[at]!, bytes[start + at]!);
     }
-    this.#heapSize = 0;
-    for (let at = 0; at + 1 < length; at++) {
+    for (let at = Math.max(0, from - 1); at + 1 < to; at++) {
       const rank = this.#rank(bytes, start, at, at + 2);
       pairRank[at] = rank;
       if (rank !== NO_RANK) heap[this.#heapSize++] = rank * POSITIONS + at;
     }
-    pairRank[length - 1] = NO_RANK;
-    for (let index = (this.#heapSize >> 1) - 1; index >= 0; index--) this.#sink(index, heap[index]!);
+    if (to === length) pairRank[length - 1] = NO_RANK;
   }
 
-  #join(bytes: Uint8Array, start: number, length: number): number {
+  /** Puts the heap in order from `end` down to `from`; all after `end` is. */
+  #order(end: number, from: number): void {
+    const { heap } = this.#parts;
+    for (let index = end - 1; index >= from; index--) this.#sink(index, heap[index]!);
+  }
+
+  /** Takes at most so many candidates from the heap; how many pairs were joined. */
+  #join(bytes: Uint8Array, start: number, length: number, most: number): number {
     const { next, previous, pairRank, heap } = this.#parts;
-    let count = length;
-    while (this.#heapSize > 0) {
+    let joined = 0;
+    for (let taken = 0; taken < most && this.#heapSize > 0; taken++) {
       const candidate = this.#takeFirst(heap);
       const rank = Math.floor(candidate / POSITIONS);
       const at = candidate - rank * POSITIONS;
@@ -103,7 +144,7 @@ export class Merger {
       const follower = next[swallowed]!;
       next[at] = follower;
       pairRank[swallowed] = NO_RANK;
-      count--;
+      joined++;
       if (follower < length) {
         previous[follower] = at;
         this.#offer(at, this.#rank(bytes, start, at, next[follower]!));
@@ -113,7 +154,7 @@ export class Merger {
       const before = previous[at]!;
       if (before >= 0) this.#offer(before, this.#rank(bytes, start, before, follower));
     }
-    return count;
+    return joined;
   }
 
   #rank(bytes: Uint8Array, start: number, from: number, to: number): number {

@@ -1,4 +1,5 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Encoding, ENCODINGS } from './encoding.js';
 import { packRanks } from './packed-ranks.js';
@@ -22,7 +23,10 @@ export async function writePackedRanks(folder: string): Promise<readonly string[
   return Promise.all(
     ENCODINGS.map(async (encoding) => {
       const path = join(folder, fileName(encoding));
-      await writeFile(path, packRanks(await importRanks(encoding)));
+      // Whole or not at all: builds may run side by side.
+      const unfinished = `${path}.${randomUUID()}`;
+      await writeFile(unfinished, packRanks(await importRanks(encoding)));
+      await rename(unfinished, path);
       return path;
     }),
   );

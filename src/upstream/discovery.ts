@@ -2,6 +2,7 @@ import type { Clock } from '../core/ports.js';
 import type { WindowScope } from '../core/windows.js';
 import { discoverWindows } from './discover-windows.js';
 import type { SendUpstream } from './upstream.js';
+import { withinTime } from './within-time.js';
 
 /** A window that an upstream's list of models told of. */
 export interface DiscoveredWindow {
@@ -44,8 +45,9 @@ interface List {
 
 export function createDiscovery(deps: { readonly send: SendUpstream; readonly clock: Clock }): Discovery {
   const lists = new Map<string, List>();
-  const running = new Map<string, Promise<void>>();
-  const closing = new AbortController();
+  /** Each with a signal of its own: in a Worker none may be shared by requests. */
+  const running = new Map<string, { readonly done: Promise<void>; readonly closing: AbortController }>();
+  let closed = false;
 
   const keep = (key: string, list: List): void => {
     lists.delete(key);
@@ -53,8 +55,10 @@ export function createDiscovery(deps: { readonly send: SendUpstream; readonly cl
     const [oldest] = lists.keys();
     if (lists.size > MOST_LISTS && oldest !== undefined) lists.delete(oldest);
   };
-  const ask = async (key: string, request: ModelListRequest): Promise<void> => {
-    const windows = await fetchWindows(request, deps.send, closing.signal).catch(() => null);
+  const ask = async (key: string, request: ModelListRequest, closing: AbortSignal): Promise<void> => {
+    const windows = await withinTime(TIMEOUT_MS, closing, (signal) => fetchWindows(request, deps.send, signal)).catch(
+      () => null,
+    );
     const now = deps.clock();
     // What was known is better than nothing.
     const known = lists.get(key)?.windows ?? new Map<string, number>();
@@ -71,15 +75,15 @@ export function createDiscovery(deps: { readonly send: SendUpstream; readonly cl
       const key = keyOf(scope);
       const list = lists.get(key);
       const isFresh = list !== undefined && list.askAgainAt > deps.clock();
-      if (isFresh || running.has(key) || closing.signal.aborted) return;
-      running.set(
-        key,
-        ask(key, request()).finally(() => running.delete(key)),
-      );
+      if (isFresh || running.has(key) || closed) return;
+      const closing = new AbortController();
+      const done = ask(key, request(), closing.signal).finally(() => running.delete(key));
+      running.set(key, { done, closing });
     },
     async close() {
-      closing.abort();
-      await Promise.all(running.values());
+      closed = true;
+      for (const { closing } of running.values()) closing.abort();
+      await Promise.all([...running.values()].map(({ done }) => done));
     },
   };
 }
@@ -88,10 +92,10 @@ export function createDiscovery(deps: { readonly send: SendUpstream; readonly cl
 async function fetchWindows(
   request: ModelListRequest,
   send: SendUpstream,
-  closing: AbortSignal,
+  signal: AbortSignal,
 ): Promise<ReadonlyMap<string, number> | null> {
-  const signal = AbortSignal.any([closing, AbortSignal.timeout(TIMEOUT_MS)]);
-  const response = await send({ method: 'GET', ...request, body: null, signal });
+  const headers = { ...request.headers, 'accept-encoding': 'identity' };
+  const response = await send({ method: 'GET', url: request.url, headers, body: null, signal });
   const decoder = new TextDecoder();
   let text = '';
   let bytes = 0;

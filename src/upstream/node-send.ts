@@ -3,6 +3,7 @@ import { Agent, type Dispatcher } from 'undici';
 import { SpillwayError } from '../core/errors.js';
 import { BodyQueue } from './body-queue.js';
 import { leaveOpen } from './leave-open.js';
+import { decodeResponse } from './node-decode-response.js';
 import type { SendUpstream } from './upstream.js';
 
 export interface NodeSendOptions {
@@ -22,7 +23,8 @@ export interface NodeSend {
 
 /**
  * Sends over pooled keep-alive connections. Redirects are answers like any other, nothing is sent twice, and bodies are
- * streamed both ways as they are, whatever their encoding. An error of the request body's own iterable rejects as it is.
+ * streamed both ways as they are, whatever their encoding; only where `accept-encoding` asks for none and one comes all the same,
+ * it is undone. An error of the request body's own iterable rejects as it is.
  */
 export function createNodeSend(options: NodeSendOptions): NodeSend {
   const timeoutMs = options.timeoutMs ?? 0;
@@ -71,7 +73,8 @@ export function createNodeSend(options: NodeSendOptions): NodeSend {
               resume: () => started.resume(),
               stop: () => started.abort(new Error('the reader left')),
             });
-            resolve({ status, headers: readHeaders(started.rawHeaders), body });
+            const response = { status, headers: readHeaders(started.rawHeaders), body };
+            resolve(headers['accept-encoding'] === 'identity' ? decodeResponse(response) : response);
             // A 304 may state the length of what it does not send (RFC 9110 8.6); undici takes that for a broken body.
             if (status === 304) body.end();
           },

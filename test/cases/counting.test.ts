@@ -69,12 +69,21 @@ describe('what a request costs, SPEC 5.1, 7.1', () => {
   it('is counted once: a turn counts only what is new', async () => {
     const world = scriptedWorld({ windowTokens: 40_000 });
     const history = [...talks(10, 2_000), user('now')];
-    await world.request(history);
+    const first = await world.request(history);
+    estimateView(first.prepared.dispatch.view, await first.turn.measure.ruler());
+    expect(first.turn.measure.freshCounts().size).toBe(history.length);
+    await first.turn.writer.close({
+      call: null,
+      reduction: null,
+      replies: [],
+      counts: first.turn.measure.freshCounts(),
+      tokenizer: first.turn.measure.tokenizer(),
+      marks: [],
+    });
     const next = await world.request([...history, assistant('well'), user('and?')]);
-    const ruler = await next.turn.measure.ruler();
-    estimateView(next.prepared.dispatch.view, ruler);
-    expect(next.turn.measure.freshCounts().size).toBe(0);
+    estimateView(next.prepared.dispatch.view, await next.turn.measure.ruler());
     expect(next.turn.opened.known).toBe(history.length);
+    expect(next.turn.measure.freshCounts().size).toBe(2);
   });
 });
 

@@ -126,6 +126,7 @@ describe('a summary whose ground has changed is stale and writes nothing, SPEC 5
       chain,
       expectedActive: null,
       headMustDescend: false,
+      lease: null,
       node: {
         id: 'summary_rival',
         predecessor: 'ROOT',
@@ -165,6 +166,7 @@ describe('a summary whose ground has changed is stale and writes nothing, SPEC 5
       active: null,
       reduction: NO_REDUCTION,
       trigger: 'manual',
+      waits: true,
       aim: 'window',
       limits,
       userWish: null,

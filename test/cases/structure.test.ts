@@ -85,6 +85,7 @@ describe('calls and results', () => {
       active: null,
       reduction: NO_REDUCTION,
       trigger: 'reactive',
+      waits: true,
       aim: 'window',
       limits,
       userWish: null,

@@ -27,6 +27,27 @@ describe('units', () => {
     expect(unitsOf(list).every((unit) => unit.complete)).toBe(false);
   });
 
+  it('are assistant messages in a row whose calls have their results behind them all', () => {
+    const list = [assistant('let me look'), calling('x'), calling('y'), result('y'), result('x'), assistant('b')];
+    expect(unitsOf(list)).toEqual([
+      { from: 0, to: 5, complete: true },
+      { from: 5, to: 6, complete: true },
+    ]);
+  });
+
+  it('keep a call without its result to itself', () => {
+    const list = [assistant('a'), calling('lost'), assistant('b'), calling('x'), result('x')];
+    expect(unitsOf(list)).toEqual([
+      { from: 0, to: 1, complete: true },
+      { from: 1, to: 2, complete: false },
+      { from: 2, to: 5, complete: true },
+    ]);
+    expect(unitsOf([calling('x'), calling('y'), result('y'), result('z')]).map((unit) => unit.complete)).toEqual([
+      false,
+      false,
+    ]);
+  });
+
   it('take results in any order', () => {
     expect(unitsOf([calling('x', 'y'), result('y'), result('x')])).toEqual([{ from: 0, to: 3, complete: true }]);
   });

@@ -61,6 +61,7 @@ describe('an answer of our own', () => {
       code: 'context_length_exceeded',
       message: 'Too long.',
       field: 'messages',
+      overflow: null,
     };
     const body = chatCompletions.errorBody(form);
     expect(JSON.parse(body)).toEqual({

@@ -405,7 +405,24 @@ describe('what an event means, SPEC 6.3', () => {
     const folder = chatCompletions.folder();
     expect(folder.push(`{"choices":[{"delta":{"odd":${deep}},"finish_reason":"stop"}]}`, null).hasContent).toBe(true);
     expect(folder.push(`{"error":${deep}}`, null).hasContent).toBe(true);
-    expect(folder.reply()).toMatchObject({ messages: [], finished: true });
+    expect(folder.reply()).toMatchObject({ messages: [], finished: true, unread: 'too_deep' });
+    const after = chatCompletions.folder();
+    after.push(`{"error":${deep}}`, null);
+    after.push('{"choices":[{"delta":{"content":"Aye."},"finish_reason":"stop"}]}', null);
+    expect(after.reply()).toMatchObject({ messages: [{ text: 'Aye.' }], finished: true, unread: 'too_deep' });
+  });
+
+  test('a chunk that came garbled leaves a gap in the reply, and words in place of a chunk leave none, SPEC 2.3', () => {
+    const folder = chatCompletions.folder();
+    for (const words of ['ping', '', '[]']) folder.push(words, null);
+    expect(folder.reply().unread).toBeNull();
+    folder.push('{"choices":[{"delta":{"content":"fir', null);
+    expect(folder.reply().unread).toBe('malformed');
+  });
+
+  test('a message that cannot be read leaves a gap in a whole reply, SPEC 2.3', () => {
+    const choices = [{ index: 0, message: { role: 'assistant', content: 7 }, finish_reason: 'stop' }];
+    expect(chatCompletions.readReply({ choices })).toMatchObject({ messages: [], unread: 'malformed' });
   });
 });
 
@@ -422,9 +439,12 @@ describe('a whole reply', () => {
     const error = { message: 'm', code: 502 };
     expect(chatCompletions.readReply({ error })).toEqual({
       messages: [],
+      follows: false,
+      references: [],
       stopReason: null,
       finished: false,
       usage: null,
+      unread: null,
       error: JSON.stringify({ error }),
     });
     const inChoice = {

@@ -1,5 +1,6 @@
-import { describe, expect, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { chatCompletions } from '../../src/dialects/chat-completions.js';
+import { foldsStreams } from './conformance.js';
 
 /** Streams in the shapes real vendors send: the data of their events, and the reply that each folds to. */
 const streams = {
@@ -19,6 +20,7 @@ const streams = {
     ],
     firstContent: 1,
     finishedAt: 8,
+    endsAt: 10,
     usageOnly: [9],
     source: {
       role: 'assistant',
@@ -44,6 +46,7 @@ const streams = {
     ],
     firstContent: 1,
     finishedAt: 5,
+    endsAt: 7,
     usageOnly: [6],
     source: {
       role: 'assistant',
@@ -65,6 +68,7 @@ const streams = {
     ],
     firstContent: 1,
     finishedAt: 4,
+    endsAt: 5,
     usageOnly: [],
     source: { role: 'assistant', content: 'Yes.', reasoning_content: 'First,' },
     stopReason: 'stop',
@@ -80,6 +84,7 @@ const streams = {
     ],
     firstContent: 2,
     finishedAt: 3,
+    endsAt: 4,
     usageOnly: [],
     source: { role: 'assistant', content: 'Hello' },
     stopReason: 'stop',
@@ -93,6 +98,7 @@ const streams = {
     ],
     firstContent: 0,
     finishedAt: 1,
+    endsAt: 2,
     usageOnly: [],
     source: { role: 'assistant', content: 'Hi' },
     stopReason: 'stop',
@@ -100,29 +106,7 @@ const streams = {
   },
 };
 
-describe.each(Object.entries(streams))('a stream of %s', (_vendor, stream) => {
-  test('folds to the reply it stands for', () => {
-    const folder = chatCompletions.folder();
-    const meanings = stream.events.map((event) => folder.push(event, null));
-    const reply = folder.reply();
-    expect(reply.messages).toEqual([chatCompletions.readMessage(stream.source)]);
-    expect(reply).toMatchObject({ stopReason: stream.stopReason, finished: true, error: null });
-    expect(reply.usage).toEqual(stream.usage);
-    expect(meanings.findIndex((meaning) => meaning.hasContent)).toBe(stream.firstContent);
-    expect(meanings.flatMap((meaning, index) => (meaning.usageOnly ? [index] : []))).toEqual(stream.usageOnly);
-    expect(meanings.map((meaning) => meaning.ends)).toEqual(stream.events.map((event) => event === '[DONE]'));
-  });
-
-  test('cut after any event is finished only from its stop reason on, SPEC 2.3', () => {
-    stream.events.forEach((_, last) => {
-      const folder = chatCompletions.folder();
-      for (const event of stream.events.slice(0, last + 1)) folder.push(event, null);
-      const reply = folder.reply();
-      expect(reply.finished).toBe(last >= stream.finishedAt);
-      expect(reply.messages).toHaveLength(last >= stream.firstContent ? 1 : 0);
-    });
-  });
-});
+foldsStreams(chatCompletions, streams);
 
 test('a stream of OpenRouter that breaks keeps what was said and the error, and never finishes', () => {
   const events = [

@@ -82,6 +82,8 @@ describe('a summary request, SPEC 5.6', () => {
   ])('for %s at %s says %j', (model, host, fields) => {
     const { messages, model: named, stream, ...rest } = body(model, host);
     expect(rest).toEqual(fields);
+    const [, cap] = Object.entries(rest).find(([name]) => name.startsWith('max_')) ?? [];
+    expect(4_000 + chatCompletions.summaryReasoningTokens(model, host)).toBe(cap);
     expect([named, stream, messages]).toEqual([
       model,
       false,

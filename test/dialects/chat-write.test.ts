@@ -134,6 +134,72 @@ describe('where the upstream insists on alternation, SPEC 4.4', () => {
       { role: 'user', content: [{ type: 'text', text: frame }] },
     ]);
     expect(messages([summary, kept(2)])).toEqual([{ role: 'user', content: frame }, JSON.parse(third)]);
-    expect(messages([kept(0), kept(1)])).toHaveLength(2);
+    expect(messages([summary, { kind: 'stored', source: { role: 'user', content: null } }])).toHaveLength(2);
+  });
+
+  test('messages of the client’s own in a row stay apart, and so does what is not a user’s', () => {
+    expect(messages([kept(0), kept(1)])).toEqual([JSON.parse(first), JSON.parse(second)]);
+    expect(messages([summary, kept(2), summary])).toHaveLength(3);
+  });
+
+  const work: WireItem = { kind: 'summary', content: '[Work done so far]\nThe port was free.' };
+  const workFrame = chatCompletions.summaryMessage('[Work done so far]\nThe port was free.').text;
+
+  test('what stands behind a user message is a part of it, whose other members stay', () => {
+    const written = chatCompletions.write(body, [kept(0), work, kept(2)], alternate);
+    const tail = JSON.stringify(`\n\n${workFrame}`).slice(1);
+    expect(written).toContain(`[${first.replace('🙂"', `🙂${tail}`)},${third}]`);
+    expect(messages([kept(1), work])).toEqual([
+      {
+        role: 'user',
+        content: [
+          { type: 'text', text: 'a', n: 1 },
+          { type: 'text', text: workFrame },
+        ],
+      },
+    ]);
+  });
+
+  test('a summary, a question, checkpoints and the next question are one message in their order', () => {
+    expect(messages([summary, kept(0), work, work, kept(2)])).toEqual([
+      { ...JSON.parse(first), content: [frame, 'café / 🙂', workFrame, workFrame].join('\n\n') },
+      JSON.parse(third),
+    ]);
+    expect(messages([summary, kept(0), work, kept(1)])).toEqual([
+      {
+        ...JSON.parse(first),
+        content: [
+          { type: 'text', text: frame },
+          { type: 'text', text: 'café / 🙂' },
+          { type: 'text', text: workFrame },
+          { type: 'text', text: 'a', n: 1 },
+        ],
+      },
+    ]);
+  });
+
+  test('user messages in a row are one if any of them is a substitute, in every order, and none is lost', () => {
+    const item = fc.constantFrom<WireItem>(summary, work, kept(0), kept(1), kept(2));
+    fc.assert(
+      fc.property(fc.array(item, { maxLength: 10 }), (items) => {
+        // S: a substitute, u: a user message, a: any other.
+        const letters = items.map((one) =>
+          one.kind === 'summary' ? 'S' : one.kind === 'kept' && one.index < 2 ? 'u' : 'a',
+        );
+        const runs = letters.join('').match(/[Su]+|a/g) ?? [];
+        const written = messages(items) as { content: unknown }[];
+        expect(written).toHaveLength(runs.reduce((sum, run) => sum + (run.includes('S') ? 1 : run.length), 0));
+        const text = JSON.stringify(written);
+        const places = [...text.matchAll(/We chose port|The port was free|café|"a"/g)].map(([found]) => found);
+        const told = new Map<WireItem, string>([
+          [summary, 'We chose port'],
+          [work, 'The port was free'],
+        ]);
+        const said = ['café', '"a"'];
+        expect(places).toEqual(
+          items.flatMap((one) => told.get(one) ?? (one.kind === 'kept' ? (said[one.index] ?? []) : [])),
+        );
+      }),
+    );
   });
 });

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { SpillwayError } from '../../src/core/errors.js';
 import { ROOT, SUMMARY_MARKER, SUMMARY_NAME, type NewNode, type SummaryMetadata } from '../../src/core/node.js';
-import type { Call, ConversationKey } from '../../src/core/ports.js';
+import type { Call, ConversationKey, Ledger } from '../../src/core/ports.js';
 import type { CompactRequest } from '../../src/http/conversations.js';
+import { MemoryLedger } from '../../src/ledger/memory.js';
 import type { CompactionReport } from '../../src/proxy/compactor.js';
 import { startApp, type RunningApp } from './start-app.js';
 
@@ -75,13 +76,13 @@ beforeEach(async () => {
 });
 afterEach(() => app.stop());
 
-async function openTurn(conversation: ConversationKey): Promise<void> {
+async function openTurn(conversation: ConversationKey, ledger: Ledger = app.ledger): Promise<void> {
   const contents = [
     '{"role":"user","content":"one"}',
     '{"role":"assistant","content":"two"}',
     '{"role":"user","content":"three"}',
   ];
-  await app.ledger.openTurn({
+  await ledger.openTurn({
     conversation: {
       ...conversation,
       dialect: 'chat-completions',
@@ -95,6 +96,7 @@ async function openTurn(conversation: ConversationKey): Promise<void> {
       node(chain[index] ?? '', chain[index - 1] ?? ROOT, index === 1 ? 'llm' : 'user', contents[index] ?? ''),
     instructions: [{ digest: 'digest-of-system', content: '{"role":"system","content":"Be brief."}' }],
     advanceHead: true,
+    expectedHead: null,
     model: 'model-a',
     tokenizer: null,
   });
@@ -119,6 +121,7 @@ async function commitSummary(): Promise<void> {
     chain,
     expectedActive: null,
     headMustDescend: false,
+    lease: null,
   });
   expect(committed).toEqual({ outcome: 'committed' });
 }
@@ -142,18 +145,42 @@ const refusal = (code: string, param: string | null, message: unknown = expect.a
   error: { type: 'invalid_request_error', code, param, message },
 });
 
+/** As it goes into a query; null on the last page. */
+function nextBefore(body: unknown): string | null {
+  if (body === null || typeof body !== 'object' || !('next_before' in body)) throw new Error('no page');
+  return typeof body.next_before === 'string' ? encodeURIComponent(body.next_before) : null;
+}
+
 describe('GET /conversations', () => {
   it('lists every tenant’s to the operator, latest used first, page by page', async () => {
     const other = { tenant: 'another', id: `c_${'b'.repeat(30)}` };
     await openTurn(other);
     const one = await app.json(`${root}?limit=1`);
     expect(one).toMatchObject({ status: 200, body: { data: [{ ...other, nodes: 3, calls: 0, summaries: 0 }] } });
-    const next =
-      one.body !== null && typeof one.body === 'object' && 'next_before' in one.body ? one.body.next_before : null;
-    expect(next).toBeTypeOf('number');
-    expect(await app.json(`${root}?limit=1&before=${String(next)}`)).toMatchObject({
+    expect(await app.json(`${root}?limit=1&before=${nextBefore(one.body)}`)).toMatchObject({
       body: { data: [{ ...key, session: 'a session' }], next_before: null },
     });
+  });
+
+  it('skips none of those that were used at the same time', async () => {
+    await app.stop();
+    const ledger = new MemoryLedger(() => 1_000);
+    app = await startApp({ ledger, directory: ledger });
+    const ids = ['b', 'd', 'a', 'c'].map((letter) => `c_${letter.repeat(30)}`);
+    for (const id of ids) await openTurn({ tenant: 'local', id }, ledger);
+    const seen: unknown[] = [];
+    for (let query = '?limit=1'; query !== '';) {
+      const { body } = await app.json(root + query);
+      seen.push(body);
+      const next = nextBefore(body);
+      query = next === null ? '' : `?limit=1&before=${next}`;
+    }
+    expect(seen).toMatchObject(
+      ids
+        .toSorted()
+        .toReversed()
+        .map((id) => ({ data: [{ id, used_at: 1_000 }] })),
+    );
   });
 
   it.each([
@@ -162,7 +189,6 @@ describe('GET /conversations', () => {
     ['limit=ten', 'limit', 'limit must be a whole number from 1 to 200'],
     ['limit=1e1', 'limit', 'limit must be a whole number from 1 to 200'],
     ['limit=', 'limit', 'limit must be a whole number from 1 to 200'],
-    ['before=-1', 'before', 'before must be a whole number from 0 to 9007199254740991'],
     ['befor=1', 'befor', 'befor is no field of this request'],
   ])('names field and reason of ?%s', async (query, field, message) => {
     expect(await app.json(`${root}?${query}`)).toEqual({
@@ -170,6 +196,18 @@ describe('GET /conversations', () => {
       body: refusal('invalid_request', field, message),
     });
   });
+});
+
+describe('GET /conversations?before', () => {
+  it.each(['', '-1', '1000', '1000_', 'x_c_1', '1e3_c_1', `${'9'.repeat(16)}_c_1`])(
+    'names the field when %o is no place in the list',
+    async (before) => {
+      expect(await app.json(`${root}?before=${before}`)).toEqual({
+        status: 400,
+        body: refusal('invalid_request', 'before', 'before must be a next_before of an earlier page'),
+      });
+    },
+  );
 });
 
 describe('GET /conversations/{id}', () => {
@@ -234,6 +272,7 @@ describe('GET /conversations/{id}/nodes', () => {
         'tokens',
         'tokenizer',
         'created_at',
+        'deleted_at',
       ].toSorted(),
     );
   });

@@ -11,7 +11,7 @@ interface Exchange {
 }
 
 /** A server whose next response is handed to the test. */
-async function serveOne(): Promise<{ readonly port: number; readonly exchange: Promise<Exchange> }> {
+async function serveOne() {
   const server = createServer({ highWaterMark: 16 * 1024 });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   onTestFinished(() => {
@@ -21,7 +21,7 @@ async function serveOne(): Promise<{ readonly port: number; readonly exchange: P
   const exchange = new Promise<Exchange>((resolve) => {
     server.once('request', (_, response) => resolve({ sink: createNodeSink(response), response }));
   });
-  return { port: (server.address() as AddressInfo).port, exchange };
+  return { port: (server.address() as AddressInfo).port, exchange, server };
 }
 
 /** A client that has received the headers of an answer begun with status 200. */
@@ -144,6 +144,40 @@ describe('createNodeSink', () => {
     request.destroy();
     await closed;
     expect(createNodeSink(response).closed.aborted).toBe(true);
+  });
+
+  it('aborts its signal when the connection closes while it waits for the answer before it', async () => {
+    const { port, exchange, server } = await serveOne();
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    socket.write('GET /1 HTTP/1.1\r\nhost: a\r\n\r\n');
+    await exchange;
+    const second = once(server, 'request');
+    socket.write('GET /2 HTTP/1.1\r\nhost: a\r\n\r\n');
+    const [, response] = (await second) as [IncomingMessage, ServerResponse];
+    const sink = createNodeSink(response);
+    const left = once(sink.closed, 'abort');
+    socket.destroy();
+    await left;
+  });
+
+  it('leaves no listener on a connection that goes on to the next request', async () => {
+    const { port, server } = await serveOne();
+    const socket = connect(port, '127.0.0.1').on('error', () => undefined);
+    const counts: number[] = [];
+    for (let request = 0; request < 3; request++) {
+      const arrived = once(server, 'request');
+      socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n');
+      const [incoming, response] = (await arrived) as [IncomingMessage, ServerResponse];
+      counts.push(incoming.socket.listenerCount('close'));
+      const sink = createNodeSink(response);
+      const closed = once(response, 'close');
+      sink.start(204, []);
+      await sink.end();
+      await closed;
+    }
+    // The first response of a connection comes before listeners of node's own.
+    expect(counts[2]).toBe(counts[1]);
+    socket.destroy();
   });
 
   it('aborts its signal when the client leaves after the end was written, but before it was sent', async () => {

@@ -1,15 +1,18 @@
 import { hash } from 'node:crypto';
 import { request, type Agent, type IncomingHttpHeaders, type Server } from 'node:http';
 import type { HttpBindings } from '@hono/node-server';
+import type { ConversationKey } from '../../src/core/ports.js';
 import { createApp, type AppDeps } from '../../src/http/app.js';
 import type { Defect } from '../../src/http/errors.js';
 import { nodePlatform } from '../../src/http/node-platform.js';
 import { createNodeServer } from '../../src/http/node-server.js';
 import { createNodeSink } from '../../src/http/node-sink.js';
 import { MemoryLedger } from '../../src/ledger/memory.js';
+import { createDeletion } from '../../src/proxy/deletion.js';
 import { createLearnedWindows } from '../../src/proxy/learned-windows.js';
 import { createModelWindows } from '../../src/proxy/model-windows.js';
 import type { ProxyRequest } from '../../src/proxy/request.js';
+import { createRunningTurns } from '../../src/proxy/running-turns.js';
 
 export interface Answer {
   readonly status: number;
@@ -37,22 +40,32 @@ export type Proxied = Omit<ProxyRequest, 'body'> & { readonly body: string | nul
 export async function startApp(overrides: Partial<AppDeps<HttpBindings>> = {}) {
   let time = 1000;
   const ledger = new MemoryLedger(() => (time += 1));
+  const running = createRunningTurns();
+  const forgotten: ConversationKey[] = [];
   const defects: Defect[] = [];
   const refusals: unknown[] = [];
   const proxied: Proxied[] = [];
   const reportDefect = (defect: Defect): void => void defects.push(defect);
+  const windows = createModelWindows({
+    limits: () => Promise.resolve({ configured: null, catalogue: 64_000, outputTokens: 4_096 }),
+    learned: createLearnedWindows(ledger, () => time),
+    discovery: null,
+    directory: ledger,
+    hash: (text) => hash('sha256', text, 'base64url').slice(0, 32),
+    clock: () => time,
+    learnedMs: 1_000_000,
+  });
   const app = createApp<HttpBindings>({
     ledger,
     directory: ledger,
-    windows: createModelWindows({
-      limits: () => Promise.resolve({ configured: null, catalogue: 64_000, outputTokens: 4_096 }),
-      learned: createLearnedWindows(ledger, () => time),
-      discovery: null,
+    deletion: createDeletion({
+      ledger,
       directory: ledger,
-      hash: (text) => hash('sha256', text, 'base64url').slice(0, 32),
-      clock: () => time,
-      learnedMs: 1_000_000,
+      running,
+      forget: ({ tenant, id }) => void forgotten.push({ tenant, id }),
+      forgetWindows: (tenant) => windows.forgetTenant(tenant),
     }),
+    windows,
     compact: () => Promise.reject(new Error('not asked for')),
     platform: nodePlatform(createNodeSink, reportDefect),
     access: { loopback: true, adminToken: null, allowedHosts: [] },
@@ -80,6 +93,9 @@ export async function startApp(overrides: Partial<AppDeps<HttpBindings>> = {}) {
   return {
     port,
     ledger,
+    running,
+    /** Conversations whose derived state was dropped. */
+    forgotten,
     /** The app's clock, in milliseconds. */
     now: () => time,
     defects,

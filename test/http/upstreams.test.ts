@@ -27,6 +27,8 @@ describe('the upstream of a request', () => {
     ['POST', '/v1/chat/completions', 'chat-completions', main],
     ['GET', '/v1/chat/completions', null, main],
     ['POST', '/v1/responses', 'responses', responses],
+    ['POST', '/v1/responses/compact', 'responses', responses],
+    ['GET', '/v1/responses/compact', null, responses],
     ['GET', '/v1/responses/resp_1', null, responses],
     ['POST', '/v1/responses/resp_1/cancel', null, responses],
     ['POST', '/v1/messages', 'anthropic-messages', anthropic],

@@ -59,6 +59,7 @@ export function openOf(nodes: readonly NewNode[], changes: Partial<OpenTurn> = {
     },
     instructions: [],
     advanceHead: true,
+    expectedHead: null,
     model: 'gpt-test',
     tokenizer: 'o200k_base',
     ...changes,
@@ -120,6 +121,7 @@ export function commitOf(
     chain,
     expectedActive: null,
     headMustDescend: false,
+    lease: null,
     ...changes,
   };
 }

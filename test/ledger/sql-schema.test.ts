@@ -4,7 +4,7 @@ import { SqlLedger } from '../../src/ledger/sql-ledger.js';
 import { migrate, migrations, type Migration } from '../../src/ledger/sql-schema.js';
 import { sqliteDatabase } from '../../src/ledger/sqlite-database.js';
 import { betterSqlite } from '../../src/ledger/sqlite.js';
-import { alice, callOf, closeOf, endOf, openOf, spineOf } from './builders.js';
+import { alice, callOf, closeOf, commitOf, endOf, idsOf, nodeAfter, openOf, spineOf } from './builders.js';
 
 const sqlite = await betterSqlite();
 if (sqlite === null) throw new Error('better-sqlite3 is a dependency and did not load');
@@ -64,5 +64,66 @@ describe('a store of the first version', () => {
     expect(await before.call(alice, 'call-1')).toEqual({ ...written, overflow: null });
     expect(await before.learnedWindows(null, 10)).toEqual([]);
     expect(versionOf(db)).toEqual([{ version: migrations.length }]);
+  });
+});
+
+describe('a store of the second version', () => {
+  const NODE = `conversation, id, seq, depth, last_command, predecessor, caller, role, name, created_at, tokens, tokenizer,
+    content, metadata`;
+  const CONVERSATION = `id, tenant, dialect, canonical_version, name, session, head, active_summary, created_at, used_at,
+    nodes, calls, summaries`;
+  const columnsOf = {
+    conversation: CONVERSATION,
+    node: NODE,
+    summary: '*',
+    call: '*',
+    mark: '*',
+    instruction: 'conversation, digest, content',
+    learned_window: '*',
+  };
+
+  /** What a store of this version would hold in the place of a new one. */
+  function asSecondVersion(from: SqlDatabase): SqlDatabase {
+    const db = empty();
+    migrate(db, migrations.slice(0, 2));
+    for (const [table, columns] of Object.entries(columnsOf)) {
+      for (const row of from.all(`SELECT ${columns} FROM ${table}`)) {
+        const values = Object.values(row).map((value) => {
+          if (typeof value !== 'string' && typeof value !== 'number' && value !== null) throw new Error('unreachable');
+          return value;
+        });
+        const names = Object.keys(row).join(', ');
+        db.run(`INSERT INTO ${table} (${names}) VALUES (${values.map(() => '?').join(', ')})`, ...values);
+      }
+    }
+    return db;
+  }
+
+  it('is upgraded in place with all it holds, and what it counts is computed, SPEC 2.1', async () => {
+    const db = empty();
+    const ledger = new SqlLedger(db, () => 1_000);
+    const other = { ...alice, id: 'c_other' };
+    for (const conversation of [alice, other]) {
+      const instructions = [{ digest: 'd1', content: 'é😀' }];
+      const nodes = spineOf('a !b >c', { content: 'ü', tokens: 3, tokenizer: 'o200k_base' });
+      await ledger.openTurn(openOf(nodes, { conversation, instructions }));
+      const call = { ...callOf('call-1', endOf('a !b >c'), { estimatedTokens: 9 }), conversation: conversation.id };
+      const marks = [{ kind: 'latched', head: endOf('a'), tokens: 1, scope: 's' }] as const;
+      await ledger.closeTurn(closeOf(call, [nodeAfter(endOf('a !b >c'), '>d')], { conversation, marks }));
+      await ledger.commitSummary(commitOf('s', idsOf('a !b >c'), 2, { conversation }));
+    }
+    const older = asSecondVersion(db);
+    const upgraded = new SqlLedger(older, () => 1_000);
+    expect(versionOf(older)).toEqual([{ version: migrations.length }]);
+    expect(await upgraded.oldest(null, 10)).toEqual(await ledger.oldest(null, 10));
+    for (const conversation of [alice, other]) {
+      expect(await upgraded.exportPage(conversation, null)).toEqual(await ledger.exportPage(conversation, null));
+    }
+    for (const store of [ledger, upgraded]) {
+      await store.openTurn(openOf(spineOf('a !b >c >d e')));
+      await store.closeTurn(closeOf(callOf('call-0', endOf('a !b >c >d e')), []));
+    }
+    expect(await upgraded.exportPage(alice, null)).toEqual(await ledger.exportPage(alice, null));
+    expect(await upgraded.oldest(null, 10)).toEqual(await ledger.oldest(null, 10));
   });
 });

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import type { Clock, Directory, Ledger } from '../../src/core/ports.js';
 import { SqlLedger } from '../../src/ledger/sql-ledger.js';
 import { sqliteDatabase, type SqliteHandle } from '../../src/ledger/sqlite-database.js';
 import { betterSqlite, nodeSqlite, openSqliteLedger, type OpenSqlite } from '../../src/ledger/sqlite.js';
-import { alice, endOf, openOf, spineOf } from './builders.js';
+import { alice, endOf, idsOf, openOf, spineOf } from './builders.js';
 import { ledgerConformance, type LedgerHarness } from './conformance.js';
 
 const better = await betterSqlite();
@@ -137,6 +137,90 @@ describe('a SQLite data file', () => {
     other.exec('ROLLBACK');
     other.close();
     expect((await ledger.openTurn(openOf(spineOf('a')))).head).toBe(endOf('a'));
+  });
+
+  it('that another process holds makes the process wait once, not again for each request, until it is free', async () => {
+    const asked: string[] = [];
+    const options = { file, durability: 'normal', busyTimeoutMs: 20, clock: () => 1_000 } as const;
+    const ledger = await openSqliteLedger(options, (path) => {
+      const handle = better(path);
+      const patience = (): string => JSON.stringify(handle.prepare('PRAGMA busy_timeout').all());
+      return {
+        exec: (sql) => handle.exec(sql),
+        close: () => handle.close(),
+        prepare: (sql) => {
+          const statement = handle.prepare(sql);
+          if (sql !== 'BEGIN IMMEDIATE') return statement;
+          return { run: () => (asked.push(patience()), statement.run()), all: () => statement.all() };
+        },
+      };
+    });
+    opened.push(ledger);
+    const waits = '[{"timeout":20}]';
+    const waitsNot = '[{"timeout":0}]';
+    const turn = () => ledger.openTurn(openOf(spineOf('a')));
+    const other = better(file);
+    other.exec('BEGIN IMMEDIATE');
+    asked.length = 0;
+    for (let request = 0; request < 4; request += 1) await expect(turn()).rejects.toEqual(unavailable(/SQLITE_BUSY/));
+    expect(asked).toEqual([waits, waitsNot, waitsNot, waitsNot]);
+    other.exec('ROLLBACK');
+    asked.length = 0;
+    for (let request = 0; request < 3; request += 1) await turn();
+    expect(asked).toEqual([waitsNot, waits, waits]);
+    other.close();
+  });
+
+  it.each(['removed', 'removed with its folder', 'replaced'] as const)(
+    'that was %s while it was open is noticed before anything is written, and then used as it is',
+    async (how) => {
+      const ledger = await open();
+      await ledger.openTurn(openOf(spineOf('a >b')));
+      if (how === 'replaced') {
+        const spare = join(folder, 'spare.db');
+        const another = await openSqliteLedger({ file: spare, durability: 'normal', busyTimeoutMs: 0, clock: () => 7 });
+        await another.openTurn(openOf(spineOf('x')));
+        await another.close();
+        renameSync(spare, file);
+      } else {
+        rmSync(how === 'removed' ? file : join(folder, 'data'), { recursive: true });
+      }
+      const turn = () => ledger.openTurn(openOf(spineOf('a >b c')));
+      await expect(turn()).rejects.toEqual(unavailable(/removed or replaced/));
+      expect((await turn()).known).toBe(0);
+      const nodes = async (store: Ledger) => (await store.nodes(alice, 0, 10)).map(({ id }) => id);
+      const there = [...(how === 'replaced' ? idsOf('x') : []), ...idsOf('a >b c')];
+      expect(await nodes(ledger)).toEqual(there);
+      expect(modeOf(file)).toBe('600');
+      await ledger.close();
+      expect(await nodes(await open())).toEqual(there);
+    },
+  );
+
+  it('whose place cannot be used any more is unavailable until it can, SPEC 2.4', async () => {
+    const ledger = await open();
+    const turn = () => ledger.openTurn(openOf(spineOf('a')));
+    await turn();
+    rmSync(join(folder, 'data'), { recursive: true });
+    writeFileSync(join(folder, 'data'), 'a file where the folder was');
+    await expect(turn()).rejects.toEqual(unavailable(/ENOTDIR|EEXIST/));
+    await expect(turn()).rejects.toEqual(unavailable(/ENOTDIR|EEXIST/));
+    await expect(ledger.nodes(alice, 0, 10)).rejects.toEqual(unavailable(/ENOTDIR|EEXIST/));
+    rmSync(join(folder, 'data'));
+    expect((await turn()).known).toBe(0);
+  });
+
+  it('holds no trace of what was erased, SPEC 2.6', async () => {
+    const secret = 'the words that must go '.repeat(500);
+    const ledger = await open();
+    const instructions = [{ digest: 'd', content: secret }];
+    await ledger.openTurn(openOf(spineOf('a >b', { content: secret }), { instructions }));
+    await ledger.close();
+    expect(readFileSync(file).includes('the words that must go')).toBe(true);
+    const again = await open();
+    await again.eraseConversation(alice, null);
+    await again.close();
+    expect(readFileSync(file).includes('the words that must go')).toBe(false);
   });
 
   it('that is full is unavailable, and keeps what it had', async () => {

@@ -6,7 +6,7 @@ import type { SummaryBehaviour } from '../../src/simulator/summariser.js';
 import { Chat, padding } from '../support/chat.js';
 import type { Seen } from '../support/chat.js';
 import { sendChat } from '../support/raw-client.js';
-import { lastText } from '../support/sent.js';
+import { lastMessages, lastText } from '../support/sent.js';
 import { startPair } from '../support/start.js';
 import { conversationsOf, nodesOf, onlyConversation } from '../support/stored.js';
 
@@ -109,6 +109,27 @@ describe('the automatic trigger', () => {
     const done = [...loop, { role: 'assistant', content: 'Seen.' }, { role: 'user', content: 'Thanks' }];
     const after = await sendChat(pair.spillway.url, { model: 'any', messages: done }).answer;
     expect(after.headers['x-spillway-action']).toBe('auto');
+  });
+
+  it('sees a turn begin where a client puts a system message behind what the user typed, and none where behind a result, SPEC 5', async () => {
+    const pair = await startPair(settings);
+    const reminder = { role: 'system', content: 'Today is Tuesday.' };
+    const typed = await sendChat(pair.spillway.url, { model: 'any', messages: [...FULL, more, reminder] }).answer;
+    expect(typed.headers['x-spillway-action']).toBe('auto');
+    const read = lastMessages(pair);
+    expect(read.slice(-2)).toEqual([more, reminder]);
+
+    const call = { id: 'c1', type: 'function', function: { name: 'f', arguments: '{}' } };
+    const loop = [
+      { role: 'user', content: 'Look' },
+      ...FULL.slice(1),
+      { role: 'user', content: 'Look again' },
+      { role: 'assistant', content: null, tool_calls: [call] },
+      { role: 'tool', tool_call_id: 'c1', content: padding('seen', 650) },
+      reminder,
+    ];
+    const inLoop = await sendChat(pair.spillway.url, { model: 'any', messages: loop }).answer;
+    expect(inLoop.headers['x-spillway-action']).toBe('none');
   });
 
   it('does nothing for a model whose window nobody knows, SPEC 5.1', async () => {

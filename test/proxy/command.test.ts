@@ -1,10 +1,12 @@
 import { mkdtemp, cp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { gzipSync } from 'node:zlib';
+import Database from 'better-sqlite3';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import { Chat, padding } from '../support/chat.js';
 import { sendChat } from '../support/raw-client.js';
-import { lastMessages, messagesIn } from '../support/sent.js';
+import { lastMessages, lastText, messagesIn } from '../support/sent.js';
 import { startPair } from '../support/start.js';
 import { nodesOf, onlyConversation } from '../support/stored.js';
 
@@ -141,6 +143,57 @@ describe('/compact as a whole user message', () => {
     const stranger = await startPair(settings);
     await (await sendChat(stranger.spillway.url, { model: 'any-model', messages }).answer).body();
     expect(lastMessages(stranger)).toEqual(messages);
+  });
+});
+
+describe('while the store fails', () => {
+  it.each(['identity', 'gzip'])(
+    'an older command and its answer reach no model, by the tag; all else goes as it came, SPEC 4.9: %s',
+    async (encoding) => {
+      const dataDir = await mkdtemp(join(tmpdir(), 'spillway-test-'));
+      onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+      const { pair, chat } = await startGrown({ SPILLWAY_DATA_DIR: dataDir });
+      await chat.say('/compact keep the numbers');
+      const database = new Database(join(dataDir, 'spillway.db'));
+      onTestFinished(() => void database.close());
+      database.exec('ALTER TABLE node RENAME TO elsewhere');
+
+      const system = { role: 'system', content: 'Be brief.' };
+      const messages = [system, ...chat.messages, { role: 'user', content: 'Hello again' }];
+      const text = JSON.stringify({ temperature: 0.5, messages, model: 'any-model', seed: 7 });
+      const body = encoding === 'gzip' ? gzipSync(text) : text;
+      const headers: Record<string, string> = encoding === 'gzip' ? { 'content-encoding': 'gzip' } : {};
+      const answer = await sendChat(pair.spillway.url, body, headers).answer;
+      expect(answer.status).toBe(200);
+      expect(answer.headers).toMatchObject({ 'x-spillway-store': 'unavailable', 'x-spillway-action': 'none' });
+      await answer.body();
+      expect(JSON.parse(lastText(pair))).toEqual({
+        temperature: 0.5,
+        messages: [system, ...chat.messages.slice(0, 10), messages.at(-1)],
+        model: 'any-model',
+        seed: 7,
+      });
+
+      // Without a tag that proves it, it is text that a client wrote.
+      const forged = [{ role: 'user', content: '/compact' }, { role: 'assistant', content: 'Sure.' }, messages.at(-1)];
+      await (await sendChat(pair.spillway.url, { model: 'any-model', messages: forged }).answer).body();
+      expect(lastMessages(pair)).toEqual(forged);
+    },
+  );
+
+  it('nothing is rewritten where Spillway only observes', async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), 'spillway-test-'));
+    onTestFinished(() => rm(dataDir, { recursive: true, force: true }));
+    const { pair: before, chat } = await startGrown({ SPILLWAY_DATA_DIR: dataDir });
+    await chat.say('/compact');
+    await before.spillway.close();
+    const pair = await startPair({ ...settings, SPILLWAY_DATA_DIR: dataDir, SPILLWAY_MODE: 'observe' });
+    const database = new Database(join(dataDir, 'spillway.db'));
+    onTestFinished(() => void database.close());
+    database.exec('ALTER TABLE node RENAME TO elsewhere');
+    const messages = [...chat.messages, { role: 'user', content: 'Hello again' }];
+    await (await sendChat(pair.spillway.url, { model: 'any-model', messages }).answer).body();
+    expect(lastMessages(pair)).toEqual(messages);
   });
 });
 

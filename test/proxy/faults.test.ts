@@ -221,8 +221,11 @@ describe('a store that fails', () => {
     const answer = await sendChat(pair.spillway.url, hello).answer;
     expect(answer.status).toBe(200);
     expect((await answer.body()).toString()).toBe(completion('Aye.'));
+    expect(answer.headers).toMatchObject({ 'x-spillway-store': 'unavailable' });
     await expect.poll(() => pair.logs.map((line) => line['msg'])).toEqual(['store gap', 'request']);
-    expect(pair.logs[0]).toMatchObject({ level: 'error', reason: 'failed' });
+    const head = answer.headers['x-spillway-head'];
+    expect(pair.logs[0]).toMatchObject({ level: 'error', reason: 'failed', head });
+    expect((await nodesOf(pair, (await onlyConversation(pair)).id)).map(({ id }) => id)).toEqual([head]);
   });
 
   it('is readable by its owner alone', async () => {

@@ -183,10 +183,13 @@ describe('a conversation', () => {
 
   it.each([
     ['session-id', (id: string) => [{ 'session-id': id }, {}]],
+    ['thread-id', (id: string) => [{ 'thread-id': id }, {}]],
     ['x-session-id', (id: string) => [{ 'x-session-id': id }, {}]],
     ['x-session-affinity', (id: string) => [{ 'x-session-affinity': id }, {}]],
     ['x-claude-code-session-id', (id: string) => [{ 'x-claude-code-session-id': id }, {}]],
     ['prompt_cache_key in the body', (id: string) => [{}, { prompt_cache_key: id }]],
+    ['a header before a field of the body', (id: string) => [{ 'thread-id': id }, { prompt_cache_key: 'other' }]],
+    ['session-id before thread-id', (id: string) => [{ 'thread-id': 'other', 'session-id': id }, {}]],
   ] as [string, (id: string) => [Record<string, string>, object]][])(
     'is grouped with others by %s, and each stays its own, SPEC 1.2',
     async (_, given) => {
@@ -255,6 +258,56 @@ describe('beyond loopback', () => {
     const one = await pair.post(body, { authorization: 'Bearer sk-one' });
     const other = await pair.post(body, { authorization: 'Bearer sk-other' });
     expect(one.headers.get('x-spillway-conversation')).not.toBe(other.headers.get('x-spillway-conversation'));
+  });
+
+  describe('a request without any credential', () => {
+    const open = { ...settings, SPILLWAY_UPSTREAM_KEY: 'sk-of-the-operator' };
+    const nobody = { authorization: '' };
+
+    it('passes untouched and unrecorded: nobody else who sends none reads it', async () => {
+      const pair = await startAye(open);
+      for (const headers of [nobody, { authorization: 'Bearer' }, { ...nobody, 'x-spillway-conversation': 'plan' }]) {
+        const answer = await send(pair, [user('One')], headers);
+        expect(answer.status).toBe(200);
+        expect(answer.headers['x-spillway-action']).toBe('anonymous');
+        expect(answer.headers).not.toHaveProperty('x-spillway-conversation');
+      }
+      expect(await listed(pair)).toEqual([]);
+      expect(pair.logs.at(-1)).toMatchObject({ action: 'anonymous', status: 200 });
+    });
+
+    it('that needs the ledger is refused, and told what to do', async () => {
+      const pair = await startAye(open);
+      const thin = { ...nobody, 'x-spillway-conversation': 'plan', 'x-spillway-append': 'true' };
+      for (const [text, headers] of [
+        ['One', thin],
+        ['/compact', nobody],
+      ] as const) {
+        const refused = await send(pair, [user(text)], headers);
+        expect([refused.status, JSON.parse(refused.text)]).toMatchObject([
+          401,
+          {
+            error: {
+              code: 'unauthorized',
+              param: 'authorization',
+              message: expect.stringContaining('SPILLWAY_TENANTS=single'),
+            },
+          },
+        ]);
+      }
+      expect(pair.simulator.requests).toEqual([]);
+    });
+
+    it('belongs to the user whom a configured header names, or to the one tenant there is', async () => {
+      const named = await startAye({ ...open, SPILLWAY_USER_HEADER: 'x-end-user' });
+      for (const name of ['ada', 'bob', 'ada']) await send(named, [user('One')], { ...nobody, 'x-end-user': name });
+      await send(named, [user('One')], { ...nobody, 'x-end-user': '' });
+      expect((await listed(named)).length).toBe(2);
+
+      const single = await startAye({ ...open, SPILLWAY_TENANTS: 'single' });
+      for (const headers of [nobody, { authorization: 'Bearer sk-alice' }]) await send(single, [user('One')], headers);
+      expect(await listed(single)).toMatchObject([{ tenant: 'local', nodes: 2 }]);
+    });
   });
 
   it('the API is opened by the token alone, and a configured key is still lent to every client', async () => {
@@ -360,6 +413,24 @@ describe('a thin client', () => {
     expect(lastMessages(pair)).toEqual([user('One'), assistant('Aye.'), user('Two')]);
   });
 
+  it('is told 404 of a conversation that was deleted, until a full history brings it back, SPEC 2.3, 2.6', async () => {
+    const pair = await startAye();
+    await send(pair, [user('One')], thin);
+    const { id, head } = await onlyConversation(pair);
+    await fetch(`${pair.spillway.url}/spillway/v1/conversations/${id}`, { method: 'DELETE' });
+    for (const more of [{}, { 'x-spillway-predecessor': head }]) {
+      const refused = await send(pair, [user('Two')], { ...thin, ...more });
+      expect([refused.status, JSON.parse(refused.text)]).toMatchObject([
+        404,
+        { error: { code: 'conversation_not_found' } },
+      ]);
+    }
+    expect(await conversationsOf(pair)).toEqual([]);
+    await send(pair, [user('One'), assistant('Aye.'), user('Two')], { 'x-spillway-conversation': 'thin' });
+    expect((await send(pair, [user('Three')], thin)).status).toBe(200);
+    expect(lastMessages(pair).length).toBe(5);
+  });
+
   it("waits for a full history's turn too", async () => {
     let release: () => void = () => undefined;
     const held = new Promise<void>((resolve) => (release = resolve));
@@ -405,5 +476,26 @@ describe('a thin client', () => {
     const after = await onlyConversation(pair);
     expect(after).toMatchObject({ head: before.head, nodes: before.nodes + 2 });
     expect((await nodesOf(pair, after.id)).map((node) => node.caller)).toEqual([null, null, before.head, null]);
+  });
+});
+
+describe('an operator who deletes', () => {
+  it('a branch or a conversation is told 409 while a turn runs there, and deletes it after', async () => {
+    let release: () => void = () => undefined;
+    const held = new Promise<void>((resolve) => (release = resolve));
+    const pair = await startPair({}, { script: async () => held.then(() => say('Aye.')) });
+    const running = send(pair, [user('One')]);
+    await pair.simulator.waitFor((request) => request.state === 'answering');
+    const { id, head } = await onlyConversation(pair);
+    const remove = async (path: string) =>
+      (await fetch(`${pair.spillway.url}/spillway/v1/conversations/${id}${path}`, { method: 'DELETE' })).status;
+    for (const path of ['', '?erase=true', `/branches/${head}`]) expect(await remove(path)).toBe(409);
+    release();
+    expect((await running).status).toBe(200);
+    expect(await remove('?erase=true')).toBe(204);
+    expect(await conversationsOf(pair)).toEqual([]);
+    // The client still has it all.
+    await send(pair, [user('One'), assistant('Aye.'), user('Two')]);
+    expect(await onlyConversation(pair)).toMatchObject({ id, nodes: 4 });
   });
 });

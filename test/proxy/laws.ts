@@ -8,7 +8,7 @@ import type { Turn } from '../../src/proxy/turn.js';
 import { createWorld } from '../support/in-memory.js';
 import { bodyOf, checkDispatch, checkRefusal, checkSummary, checkTwice, isAtTrigger } from './law-checks.js';
 import { Person, randomHistory, randomSummariser } from './random-history.js';
-import type { RandomSummariser, Step, Wire } from './random-history.js';
+import type { RandomSummariser, Rendering, Step, Wire } from './random-history.js';
 
 /** Histories per file of the suite, of which two have no tool loops; SPILLWAY_TEST_HISTORIES asks for more. */
 export const HISTORIES = Number(process.env['SPILLWAY_TEST_HISTORIES'] ?? 5_000);
@@ -17,7 +17,7 @@ export const HISTORIES = Number(process.env['SPILLWAY_TEST_HISTORIES'] ?? 5_000)
 export const LOOP_HISTORIES = Math.ceil(HISTORIES / 5);
 
 /** How often each thing was done, so that no law holds for want of cases. */
-type Done = Record<'auto' | 'tool-results' | 'checkpoint' | 'refused', number>;
+type Done = Record<'auto' | 'tool-results' | 'checkpoint' | 'refused' | 'masked' | 'aged' | 'spilled', number>;
 
 /** Checks every law after every request of random histories of questions, answers and forks. */
 export async function expectLawsToHold(windowTokens: readonly number[]): Promise<void> {
@@ -32,15 +32,15 @@ export async function expectLawsToHoldInLoops(windowTokens: readonly number[]): 
 }
 
 async function liveAll(histories: number, windowTokens: readonly number[], withLoops: boolean): Promise<Done> {
-  const done: Done = { auto: 0, 'tool-results': 0, checkpoint: 0, refused: 0 };
+  const done: Done = { auto: 0, 'tool-results': 0, checkpoint: 0, refused: 0, masked: 0, aged: 0, spilled: 0 };
   await fc.assert(
     fc.asyncProperty(
       randomHistory(windowTokens, withLoops),
-      async ({ steps, outcomes, windowTokens: window, outputCap }) => {
+      async ({ steps, outcomes, windowTokens: window, outputCap, rendering }) => {
         const model = randomSummariser(outcomes[Symbol.iterator]());
-        const world = createWorld({ windowTokens: window, send: model.send });
+        const world = createWorld({ windowTokens: window, send: model.send, ...rendering });
         const more = outputCap === null ? {} : { max_completion_tokens: outputCap };
-        await live(steps, { person: new Person(), sent: new Set(), model, world, more, done });
+        await live(steps, { person: new Person(), sent: new Set(), model, world, more, rendering, done });
       },
     ),
     { numRuns: histories },
@@ -57,6 +57,7 @@ interface Life {
   readonly world: ReturnType<typeof createWorld>;
   /** Members of every request beside its messages. */
   readonly more: Wire;
+  readonly rendering: Rendering;
   readonly done: Done;
 }
 
@@ -109,9 +110,14 @@ async function request(life: Life): Promise<boolean> {
   }
 
   await checkDispatch(turn, prepared);
-  if (prepared.dispatch.rewritten) await checkTwice(turn, prepared);
+  if (prepared.dispatch.rewritten) await checkTwice(turn, prepared, life.rendering);
   if (prepared.action !== 'none' || prepared.report !== null) await checkRetry(turn, body, prepared, life);
   for (const action of prepared.action.split(', ')) if (isCounted(action)) done[action]++;
+  for (const { text } of prepared.dispatch.view.reduction.results) {
+    if (text.includes('the whole result is in node')) done.spilled++;
+    // Without aging all such lines are the strategy's.
+    else if (text.includes(', left out: "')) done[life.rendering.policies.agingTurns === null ? 'masked' : 'aged']++;
+  }
   const text = JSON.stringify(bodyOf(prepared.dispatch.body).messages);
   for (const tag of person.tags) if (text.includes(tag)) life.sent.add(tag);
   return true;

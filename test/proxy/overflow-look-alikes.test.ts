@@ -214,7 +214,7 @@ const ODD_BODIES: readonly (readonly [string, string | Uint8Array, Record<string
   ['Latin-1', Buffer.from('{"error":{"message":"Schl\u00fcssel ung\u00fcltig"}}', 'latin1'), {}],
   ['a page', '<html>\r\n<h1>502 Bad Gateway</h1></html>\r\n', { 'content-type': 'text/html' }],
   ['zero bytes', Buffer.alloc(1_000), { 'content-type': 'application/octet-stream' }],
-  ['a coding nobody asked for', gzipSync(errorBody('prompt is too long')), { 'content-encoding': 'gzip' }],
+  ['a coding nobody can read', gzipSync(errorBody('prompt is too long')), { 'content-encoding': 'x-unheard-of' }],
   ['nothing', '', {}],
   ['a megabyte', errorBody('x'.repeat(1 << 20)), {}],
 ];

@@ -39,8 +39,9 @@ describe('what is no chat completion', () => {
     ['PATCH', '/v1/vector_stores/1', '{}'],
     ['OPTIONS', '/v1/chat/completions', ''],
     ['GET', '/v1/chat/completions/chatcmpl-1', ''],
-    ['POST', '/v1/responses', '{"model":"any","input":"Hello"}'],
-    ['POST', '/v1/messages', '{"model":"any","messages":[{"role":"user","content":"Hello"}]}'],
+    ['GET', '/v1/responses/resp_1', ''],
+    ['DELETE', '/v1/responses/resp_1', ''],
+    ['POST', '/v1/messages/count_tokens', '{"model":"any","messages":[{"role":"user","content":"Hello"}]}'],
   ])('passes untouched both ways: %s %s', async (method, path, body) => {
     const { provider, pair } = await startBefore(
       (_, response) => void response.writeHead(207, { 'x-mine': 'Yes', 'content-type': 'text/odd' }).end(' {answer} '),

@@ -11,6 +11,7 @@ import type { SqlValue } from '../../src/ledger/sql-database.js';
 import { openSqliteLedger } from '../../src/ledger/sqlite.js';
 import type { Sink } from '../../src/proxy/sink.js';
 import { createCounterLoader } from '../../src/tokens/counter.js';
+import type { PatientCounter } from '../../src/tokens/counter.js';
 import { readPackedRanks } from '../../src/tokens/node-ranks.js';
 import { decodeBody } from '../../src/upstream/decode-body.js';
 import { createNodeSend } from '../../src/upstream/node-send.js';
@@ -59,16 +60,25 @@ async function startCounted(windows: string) {
   });
   let tokenizedBytes = 0;
   let counterLoads = 0;
-  const counting = (counter: TokenCounter): TokenCounter => ({
+  const countOf = (counter: TokenCounter, known: ReadonlySet<string>) => (text: string) => {
+    if (!known.has(text)) tokenizedBytes += Buffer.byteLength(text);
+    return counter.count(text);
+  };
+  const counting = (counter: PatientCounter): PatientCounter => ({
     ...counter,
-    count(text) {
-      tokenizedBytes += Buffer.byteLength(text);
-      return counter.count(text);
+    count: countOf(counter, new Set()),
+    async ahead(given) {
+      const texts = [...given];
+      for (const text of texts) tokenizedBytes += Buffer.byteLength(text);
+      const ready = await counter.ahead(texts);
+      return { ...ready, count: countOf(ready, new Set(texts)) };
     },
   });
   const { proxy } = compose(config, {
     ledger,
     directory: ledger,
+    sharedCache: null,
+    sharesWork: true,
     send: upstream.send,
     hash: (text) => digestOf('sha256', text, 'base64url').slice(0, 32),
     digest: (body) => digestOf('sha256', body, 'base64url'),

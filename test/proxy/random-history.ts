@@ -1,6 +1,8 @@
 import fc from 'fast-check';
 import { expect } from 'vitest';
 import { isSummaryPrompt, SUMMARY_HEADINGS } from '../../src/core/compaction/headings.js';
+import type { ResultStrategy } from '../../src/core/request/fit.js';
+import type { ViewPolicies } from '../../src/core/request/policies.js';
 import type { SendUpstream } from '../../src/upstream/upstream.js';
 
 export type Wire = Record<string, unknown>;
@@ -41,11 +43,31 @@ const LOOP = {
 
 const outcome = fc.constantFrom('good', 'good', 'good', 'empty', 'cut', 'headless', 'huge', 'error');
 
+export interface Rendering {
+  readonly strategy: ResultStrategy;
+  readonly policies: ViewPolicies;
+}
+
+const BY_DEFAULT: Rendering = { strategy: 'summarise', policies: { agingTurns: null, spillTokens: null } };
+
+const rendering = fc.oneof(
+  fc.constant(BY_DEFAULT),
+  fc.record<Rendering>({
+    strategy: fc.constantFrom('summarise', 'mask', 'mask'),
+    policies: fc.record({
+      agingTurns: fc.option(fc.integer({ min: 1, max: 3 }), { freq: 2 }),
+      spillTokens: fc.option(fc.integer({ min: 100, max: 250 }), { freq: 2 }),
+    }),
+  }),
+);
+
 export const randomHistory = (windowTokens: readonly number[], withLoops: boolean) =>
   fc.record({
     steps: fc.array<Step>(withLoops ? fc.oneof(...STEPS, LOOP) : fc.oneof(...STEPS), { minLength: 4, maxLength: 14 }),
     outcomes: fc.infiniteStream(outcome),
     windowTokens: fc.constantFrom(...windowTokens),
+    /** How Spillway shortens results; as it does by default where there are no loops. */
+    rendering: withLoops ? rendering : fc.constant(BY_DEFAULT),
     /** The client's own output cap, or none. */
     outputCap: fc.option(fc.integer({ min: 50, max: 400 })),
   });

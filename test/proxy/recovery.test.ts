@@ -1,7 +1,7 @@
 import { APIError, BadRequestError } from 'openai';
 import { describe, expect, it } from 'vitest';
 import { OPENING } from '../../src/core/compaction/headings.js';
-import { OPENAI_OVERFLOW } from '../../src/simulator/chat-route.js';
+import { OPENAI_OVERFLOW } from '../../src/simulator/chat-format.js';
 import { contextLengthExceeded, openaiError } from '../../src/simulator/openai-errors.js';
 import type { SimulatorOptions } from '../../src/simulator/simulator.js';
 import { Chat, padding } from '../support/chat.js';

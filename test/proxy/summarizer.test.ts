@@ -1,12 +1,13 @@
 import { describe, expect, it } from 'vitest';
 import { chatCompletions } from '../../src/dialects/chat-completions.js';
+import { responses } from '../../src/dialects/responses.js';
 import { createSummarizer } from '../../src/proxy/summarizer.js';
 
 /** What the summariser makes of a provider's whole answer. */
-function read(status: number, body: unknown) {
+function read(status: number, body: unknown, dialect = chatCompletions) {
   const bytes = new TextEncoder().encode(typeof body === 'string' ? body : JSON.stringify(body));
   const summarizer = createSummarizer({
-    dialect: chatCompletions,
+    dialect,
     send: () =>
       Promise.resolve({
         status,
@@ -54,5 +55,32 @@ describe('an answer to a summary call, SPEC 5.7', () => {
     [401, { error: { message: 'Incorrect API key provided: sk-1234' } }, 'summariser_status_401'],
   ])('that is an error of status %i is told by its kind, never in its words', async (status, body, reason) => {
     expect(await read(status, body)).toEqual({ kind: 'failed', reason });
+  });
+});
+
+describe('an answer to a summary call that is several messages, SPEC 5.7', () => {
+  const message = (text: string) => ({ type: 'message', role: 'assistant', content: [{ type: 'output_text', text }] });
+  const thought = { type: 'reasoning', summary: [{ type: 'summary_text', text: 'Let me think.' }] };
+  const call = { type: 'function_call', call_id: 'c', name: 'f', arguments: '{}' };
+  const answer = (...output: readonly object[]) => ({ id: 'resp_1', object: 'response', status: 'completed', output });
+
+  it('is the text of them all', async () => {
+    const body = answer(thought, message('## Intent'), message(''), message('## Facts'));
+    expect(await read(200, body, responses)).toMatchObject({
+      kind: 'text',
+      text: '## Intent\n\n## Facts',
+      stopped: true,
+      calledTool: false,
+      reasoningOnly: false,
+    });
+  });
+
+  it('is reasoning only where nothing else was said, and a call wherever one was made', async () => {
+    expect(await read(200, answer(thought), responses)).toMatchObject({ reasoningOnly: true, calledTool: false });
+    expect(await read(200, answer(message('## Intent'), call), responses)).toMatchObject({ calledTool: true });
+  });
+
+  it('of nothing is malformed', async () => {
+    expect(await read(200, answer(), responses)).toEqual({ kind: 'failed', reason: 'summariser_malformed' });
   });
 });

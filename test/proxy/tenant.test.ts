@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { tenantOf } from '../../src/proxy/tenant.js';
 
 const sign = (text: string): string => createHmac('sha256', 'test').update(text).digest('base64url');
@@ -18,3 +18,27 @@ it.each([
     expect(tenantOf(headers, query, settings)).toBe(tenantOf(headers, query, settings));
   },
 );
+
+describe('a request that does not say who sent it', () => {
+  const userHeader = 'x-end-user';
+
+  it.each([
+    {},
+    { authorization: '' },
+    { authorization: 'Bearer' },
+    { authorization: 'bearer ' },
+    { authorization: 'Basic' },
+    { 'x-api-key': ' ' },
+  ])('belongs to nobody: %j', (headers) => {
+    expect(tenantOf(headers, '', settings)).toBeNull();
+    expect(tenantOf(headers, '?key=', settings)).toBeNull();
+    expect(tenantOf(headers, '?key=k', settings)).not.toBeNull();
+    expect(tenantOf({ ...headers, [userHeader]: '' }, '', { ...settings, userHeader })).toBeNull();
+  });
+
+  it('belongs to the user whom the configured header names, and to everybody where all are one', () => {
+    expect(tenantOf({ [userHeader]: 'ada' }, '', { ...settings, userHeader })).toMatch(/^t_/);
+    expect(tenantOf({ [userHeader]: 'ada' }, '', settings)).toBeNull();
+    expect(tenantOf({}, '', { ...settings, single: true })).toBe('local');
+  });
+});

@@ -202,9 +202,12 @@ describe('usage that is no overflow', () => {
   });
   const replied = (inputTokens: number): Reply => ({
     messages: [],
+    follows: false,
+    references: [],
     stopReason: 'stop',
     finished: true,
     usage: usageOf(inputTokens),
+    unread: null,
     error: null,
   });
 

@@ -338,6 +338,7 @@ describe('learned windows in the way of a turn', () => {
       learnWindow: (given: Parameters<MemoryLedger['learnWindow']>[0]) => ledger.learnWindow(given),
       widenWindow: (of: typeof key, tokens: number) => ledger.widenWindow(of, tokens),
       forgetWindow: (of: typeof key) => ledger.forgetWindow(of),
+      forgetWindows: (tenant: string) => ledger.forgetWindows(tenant),
     };
     const learned = createLearnedWindows(counted, () => now);
     for (let turn = 0; turn < 50; turn += 1) expect(await learned.of(key)).toBeNull();
@@ -362,6 +363,7 @@ describe('learned windows in the way of a turn', () => {
         learnWindow: (given) => ledger.learnWindow(given),
         widenWindow: (of, tokens) => ledger.widenWindow(of, tokens),
         forgetWindow: (of) => ledger.forgetWindow(of),
+        forgetWindows: (tenant) => ledger.forgetWindows(tenant),
       },
       () => 0,
     );
@@ -377,11 +379,22 @@ describe('learned windows in the way of a turn', () => {
     expect(await learned.of(key)).toMatchObject({ tokens: 10_000, source: 'success' });
     expect(await learned.forget(key)).toBe(true);
     expect(await learned.of(key)).toBeNull();
+    const others = { ...window, tenant: 'other' };
+    for (const lesson of [window, { ...window, model: 'n' }, others]) learned.learn(lesson);
+    await learned.forgetTenant('t');
+    for (const model of ['m', 'n']) expect(await learned.of({ ...key, model })).toBeNull();
+    expect(await ledger.learnedWindows(null, 10)).toEqual([others]);
   });
 
   it('are none while the store fails, and no request fails for it', async () => {
     const fail = () => Promise.reject(new Error('store down'));
-    const broken = { learnedWindows: fail, learnWindow: fail, widenWindow: fail, forgetWindow: fail };
+    const broken = {
+      learnedWindows: fail,
+      learnWindow: fail,
+      widenWindow: fail,
+      forgetWindow: fail,
+      forgetWindows: fail,
+    };
     const learned = createLearnedWindows(broken, () => 0);
     expect(await learned.of(key)).toBeNull();
     learned.learn(window);

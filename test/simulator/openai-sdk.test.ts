@@ -8,7 +8,7 @@ import {
   RateLimitError,
 } from 'openai';
 import { describe, expect, test } from 'vitest';
-import { OPENAI_OVERFLOW } from '../../src/simulator/chat-route.js';
+import { OPENAI_OVERFLOW } from '../../src/simulator/chat-format.js';
 import { openaiError, rateLimited, serverError } from '../../src/simulator/openai-errors.js';
 import { callTools, noAnswer, say } from '../../src/simulator/reply-plan.js';
 import type { SimulatorOptions } from '../../src/simulator/simulator.js';

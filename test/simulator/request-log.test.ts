@@ -162,9 +162,9 @@ describe('a path that nobody else serves', () => {
 
   test('is answered by the caller of the simulator where it wants to', async () => {
     const simulator = await simulate({
-      respond: ({ path }) => (path === '/v1/responses' ? eventsAnswer(['event: ping\n\n', 'data: 1\n\n']) : null),
+      respond: ({ path }) => (path === '/v1/threads' ? eventsAnswer(['event: ping\n\n', 'data: 1\n\n']) : null),
     });
-    const response = await fetch(`${simulator.url}/v1/responses`, { method: 'POST', headers: KEY });
+    const response = await fetch(`${simulator.url}/v1/threads`, { method: 'POST', headers: KEY });
     expect(await response.text()).toBe('event: ping\n\ndata: 1\n\n');
     expect(await jsonOf(await fetch(`${simulator.url}/v1/files`, { headers: KEY }))).toMatchObject({
       method: 'GET',

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { OPENAI_OVERFLOW } from '../../src/simulator/chat-route.js';
+import { OPENAI_OVERFLOW } from '../../src/simulator/chat-format.js';
 import { contextLengthExceeded, openaiError } from '../../src/simulator/openai-errors.js';
 import { say } from '../../src/simulator/reply-plan.js';
 import { windowOf } from '../../src/simulator/windows.js';

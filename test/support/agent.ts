@@ -38,8 +38,8 @@ export class Agent {
   readonly messages: WireMessage[] = [];
   readonly #pair: StartedPair;
   readonly #model: string;
-  /** The messages as JSON, so that a long history is not written again for each request. */
-  readonly #written: string[] = [];
+  /** The messages as bytes of JSON, a comma before each but the first: a long history is not written again for each request. */
+  readonly #written: Buffer[] = [];
 
   constructor(pair: StartedPair, model: string) {
     this.#pair = pair;
@@ -47,8 +47,10 @@ export class Agent {
   }
 
   add(...messages: readonly WireMessage[]): void {
-    this.messages.push(...messages);
-    this.#written.push(...messages.map((message) => JSON.stringify(message)));
+    for (const message of messages) {
+      this.#written.push(Buffer.from(`${this.messages.length === 0 ? '' : ','}${JSON.stringify(message)}`));
+      this.messages.push(message);
+    }
   }
 
   /** Sends the history as it is. The reply is appended if there was one. */
@@ -60,7 +62,7 @@ export class Agent {
     const response = await fetch(`${this.#pair.spillway.url}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: 'Bearer sk-test', 'content-type': 'application/json' },
-      body: `{"messages":[${this.#written.join(',')}],${rest}`,
+      body: Buffer.concat([Buffer.from('{"messages":['), ...this.#written, Buffer.from(`],${rest}`)]),
       ...init,
     });
     const text = await response.text();

@@ -17,11 +17,11 @@ export interface Seen {
 /** A client that keeps its own full history, as every chat client does. */
 export class Chat {
   messages: WireMessage[] = [];
-  readonly #pair: StartedPair;
+  readonly #pair: Pick<StartedPair, 'post'>;
   readonly #headers: Record<string, string>;
   readonly #model: string;
 
-  constructor(pair: StartedPair, headers: Record<string, string> = {}, model = 'any-model') {
+  constructor(pair: Pick<StartedPair, 'post'>, headers: Record<string, string> = {}, model = 'any-model') {
     this.#pair = pair;
     this.#headers = headers;
     this.#model = model;

@@ -1,4 +1,7 @@
 import { createHmac, hash as digestOf } from 'node:crypto';
+import type { Clock } from '../../src/core/ports.js';
+import type { ResultStrategy } from '../../src/core/request/fit.js';
+import type { ViewPolicies } from '../../src/core/request/policies.js';
 import { chatCompletions } from '../../src/dialects/chat-completions.js';
 import { MemoryLedger } from '../../src/ledger/memory.js';
 import { createCompactSpine } from '../../src/proxy/compact-spine.js';
@@ -9,6 +12,8 @@ import type { OpenTurnDeps } from '../../src/proxy/open-turn.js';
 import { createReducer } from '../../src/proxy/reduce.js';
 import type { ProxyRequest } from '../../src/proxy/request.js';
 import { createRunningTurns } from '../../src/proxy/running-turns.js';
+import { createSharedTurns } from '../../src/proxy/shared-turns.js';
+import { sleep } from '../../src/proxy/sleep.js';
 import { readSpillwayHeaders } from '../../src/proxy/spillway-headers.js';
 import type { ModelBelief, Turn } from '../../src/proxy/turn.js';
 import { createCounterLoader } from '../../src/tokens/counter.js';
@@ -21,13 +26,17 @@ export interface WorldOptions {
   readonly windowTokens: number | null;
   readonly keepTokens?: number;
   readonly trigger?: number;
+  /** Stands still by default. */
+  readonly clock?: Clock;
+  readonly strategy?: ResultStrategy;
+  readonly policies?: ViewPolicies;
   readonly send: SendUpstream;
 }
 
 /** The parts of a proxy around a memory ledger, without HTTP: for laws over very many histories. */
 export function createWorld(options: WorldOptions) {
-  const { keepTokens = null, trigger = 0.8 } = options;
-  const ledger = new MemoryLedger(() => 0);
+  const { keepTokens = null, trigger = 0.8, clock = () => 0 } = options;
+  const ledger = new MemoryLedger(clock);
   const hash = (text: string): string => digestOf('sha256', text, 'base64url').slice(0, 32);
   const belief = (): Promise<ModelBelief> =>
     Promise.resolve({ windowTokens: options.windowTokens, source: 'configured', capability: null });
@@ -36,8 +45,9 @@ export function createWorld(options: WorldOptions) {
   const compactSpine = createCompactSpine({
     compactor: createCompactor({
       ledger,
-      clock: () => 0,
+      clock,
       uniqueId,
+      sleep,
     }),
     send: options.send,
     hash,
@@ -48,10 +58,11 @@ export function createWorld(options: WorldOptions) {
   const deps: OpenTurnDeps = {
     ledger,
     running: createRunningTurns(),
+    sharedTurns: createSharedTurns(null, sleep),
     hash,
     sign: (text) => createHmac('sha256', 'test').update(text).digest('base64url').slice(0, 32),
     policy: 'auto',
-    clock: () => 0,
+    clock,
     purse: { calls: 32, durationMs: 60_000 },
     trigger,
     readsCommands: true,
@@ -72,19 +83,20 @@ export function createWorld(options: WorldOptions) {
         request: requestOf(headers),
         dialect: chatCompletions,
         read,
-        body: { original, text, textBytes: original.byteLength },
+        body: { original, text, textBytes: original.byteLength, rewritten: false },
         options: readSpillwayHeaders(headers),
         tenant: 'local',
+        held: null,
         closed: new AbortController().signal,
       },
       deps,
     );
   }
   const reducer = createReducer({
-    invocations: createInvocations(hash, ''),
+    invocations: createInvocations({ hash, clock, settings: '', shared: null }),
     compactSpine,
-    strategy: 'summarise',
-    policies: { agingTurns: null, spillTokens: null },
+    strategy: options.strategy ?? 'summarise',
+    policies: options.policies ?? { agingTurns: null, spillTokens: null },
     uniqueId,
   });
   return { ledger, open, preparing: { compactSpine, reducer, trigger } };

@@ -12,17 +12,26 @@ export interface ToolOutput {
 const SMALLEST = 200;
 const LARGEST = 60_000;
 
+/** How large the outputs are: most of them small, or every size as often as any other. */
+export type Sizes = 'mostly-small' | 'uniform';
+
 /**
- * The outputs of an agent's calls: logs, code and listings of 0.2 to 60 kB, most of them small. The same seed gives the
- * same ones; the smallest and the largest are always among them.
+ * The outputs of an agent's calls: logs, code and listings of 0.2 to 60 kB. The same seed gives the same ones; the smallest and the
+ * largest are always among them. `reads`: the share of them that is code, about four characters a token; the rest is denser.
  */
-export function toolOutputs(count: number, seed: number): readonly ToolOutput[] {
+export function toolOutputs(
+  count: number,
+  seed: number,
+  { sizes = 'mostly-small', reads = 1 / 3 }: { readonly sizes?: Sizes; readonly reads?: number } = {},
+): readonly ToolOutput[] {
   const random = seededRandom(seed);
   return Array.from({ length: count }, (_, index) => {
-    const skewed = random() ** 2;
-    const share = index === 5 ? 0 : index === 17 ? 1 : skewed;
-    const length = Math.round(SMALLEST * (LARGEST / SMALLEST) ** share);
-    const [tool, write] = KINDS[Math.floor(random() * KINDS.length)] ?? KINDS[0];
+    const drawn = random();
+    const share = index === 5 ? 0 : index === 17 ? 1 : drawn;
+    const length = Math.round(
+      sizes === 'uniform' ? SMALLEST + (LARGEST - SMALLEST) * share : SMALLEST * (LARGEST / SMALLEST) ** (share ** 2),
+    );
+    const [tool, write] = kindOf(random(), reads);
     const mark = `mark-${seed}-${index}-${Math.floor(random() * 1e9).toString(36)}`;
     let text = `# ${mark}\n`;
     while (text.length < length) text += write(random);
@@ -71,8 +80,9 @@ function listingLine(random: () => number): string {
   return `./src/${pick(random)}/${pick(random)}-${number(random, 400)}.ts:${number(random, 2_000)}:${number(random, 80)}\t${number(random, 99_999)} bytes\n`;
 }
 
-const KINDS = [
-  ['run_command', logLine],
-  ['read_file', codeLine],
-  ['search_files', listingLine],
-] as const;
+type Kind = readonly [tool: string, writeLine: (random: () => number) => string];
+
+function kindOf(drawn: number, reads: number): Kind {
+  if (drawn < reads) return ['read_file', codeLine];
+  return drawn < (1 + reads) / 2 ? ['run_command', logLine] : ['search_files', listingLine];
+}

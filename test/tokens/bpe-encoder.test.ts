@@ -123,6 +123,42 @@ describe.each(ENCODINGS)('the tokens of %s', (encoding: Encoding) => {
     expect(count).toBe(oracle.encode(text).length);
   });
 
+  /** The count of a text that is counted in runs, and the most steps of one. `between` is done where it rests. */
+  function inRuns(text: string, sliceSteps: number, between: () => void = () => undefined) {
+    let restedAt = encoder.steps;
+    let most = 0;
+    const work = encoder.countInRuns(text, () => encoder.steps - restedAt >= sliceSteps);
+    for (;;) {
+      const slice = work.next();
+      most = Math.max(most, encoder.steps - restedAt);
+      if (slice.done === true) return { count: slice.value, most };
+      between();
+      restedAt = encoder.steps;
+    }
+  }
+
+  it.each([...longPieces.map(([name, alphabet]) => [name, drawn(alphabet, longBytes)]), ['base64', base64(longBytes)]])(
+    `in ${longBytes} bytes of %s are the same counted in runs, each of a bounded number of steps`,
+    (_, text = '') => {
+      const { count, most } = inRuns(text, 100_000);
+      expect(count).toBe(encoder.count(text));
+      expect(most).toBeLessThan(500_000);
+    },
+  );
+
+  it('counted in runs are the same whatever is counted between them', () => {
+    const text = `${'b'.repeat(50_000)} and ${drawn('aqzlfxvn', 40_000)}`;
+    const other = 'z'.repeat(20_000);
+    const [expected, otherCount] = [encoder.count(text), encoder.count(other)];
+    const others = new Set<number>();
+    const { count } = inRuns(text, 10_000, () => {
+      others.add(encoder.count(other));
+      others.add(inRuns(other, 50_000).count);
+    });
+    expect(count).toBe(expected);
+    expect([...others]).toEqual([otherCount]);
+  });
+
   it('after a long piece are still exact for a short one', () => {
     encoder.count('a'.repeat(100_000));
     expect(agrees('antidisestablishmentarianismus')).toBe(true);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { BpeEncoder } from '../../src/tokens/bpe-encoder.js';
-import { CountCache } from '../../src/tokens/count-cache.js';
+import { CountCache, keyOf } from '../../src/tokens/count-cache.js';
 import { createCounterLoader } from '../../src/tokens/counter.js';
 import type { Encoding } from '../../src/tokens/encoding.js';
 import { packRanks } from '../../src/tokens/packed-ranks.js';
@@ -54,7 +54,7 @@ describe('a counter', () => {
     ['long', 'hello world '.repeat(1_000)],
     ['long and begun by a byte order mark', `\ufeff${'hello world '.repeat(1_000)}`],
     ['long with a lone surrogate', `\ud800${'hello world '.repeat(1_000)}`],
-    ['too long to remember', 'hello world '.repeat(50_000)],
+    ['very long', 'hello world '.repeat(50_000)],
   ])('counts a %s text the same every time', async (_, text) => {
     const counter = await load('cl100k_base');
     const expected = encoder.count(text);
@@ -75,28 +75,72 @@ describe('a counter', () => {
   });
 });
 
+describe('counting ahead', () => {
+  const load = createCounterLoader(async () => packed);
+  const megabyte = 'Zm9vYmFy8/+q'.repeat(90_000);
+
+  it('gives the very same counts, of texts that were asked for and of others', async () => {
+    const counter = await load('cl100k_base');
+    const texts = ['', 'hello world', 'hello world', 'plain words '.repeat(1_000), 'a'.repeat(40_000)];
+    const ready = await counter.ahead(texts);
+    expect(ready.tokenizer).toBe('cl100k_base');
+    const others = ['more', 'of all '.repeat(2_000)];
+    expect([...texts, ...others].map((text) => ready.count(text))).toEqual(
+      [...texts, ...others].map((text) => counter.count(text)),
+    );
+  });
+
+  it.each([
+    ['one long text', [megabyte]],
+    ['one long piece', ['z'.repeat(300_000)]],
+    ['very many short texts', Array.from({ length: 40_000 }, (_, index) => `${index}: ${'x'.repeat(30)}qzjk`)],
+  ])('lets the process serve others meanwhile: %s', async (_, texts) => {
+    const counter = await load('cl100k_base');
+    let served = 0;
+    let isCounting = true;
+    const serve = (): void => {
+      if (!isCounting) return;
+      served++;
+      setTimeout(serve, 0);
+    };
+    setTimeout(serve, 0);
+    await counter.ahead(texts);
+    isCounting = false;
+    expect(served).toBeGreaterThan(1);
+  });
+
+  it('counts what was counted before without another step, however long', async () => {
+    const counter = await createCounterLoader(async () => packed)('cl100k_base');
+    await counter.ahead([megabyte]);
+    let served = 0;
+    setTimeout(() => served++, 0);
+    await counter.ahead([`${megabyte.slice(0, -1)}${megabyte.slice(-1)}`]);
+    counter.count(megabyte);
+    expect(served).toBe(0);
+  });
+});
+
 describe('a count cache', () => {
-  it('forgets the longest unused when its characters run over', () => {
-    const cache = new CountCache(10);
-    cache.add('aaaa', 1);
-    cache.add('bbbb', 2);
-    expect(cache.get('aaaa')).toBe(1);
-    cache.add('cccc', 3);
-    expect([cache.get('aaaa'), cache.get('bbbb'), cache.get('cccc')]).toEqual([1, undefined, 3]);
+  it('forgets the longest unused when it is full', () => {
+    const cache = new CountCache(2);
+    cache.set('a', 1);
+    cache.set('b', 2);
+    expect(cache.get('a')).toBe(1);
+    cache.set('c', 3);
+    expect([cache.get('a'), cache.get('b'), cache.get('c')]).toEqual([1, undefined, 3]);
   });
 
-  it('holds nothing larger than itself', () => {
-    const cache = new CountCache(3);
-    cache.add('aaaa', 1);
-    expect(cache.get('aaaa')).toBeUndefined();
-    cache.add('bbb', 2);
-    expect(cache.get('bbb')).toBe(2);
+  it('holds a count once, the latest', () => {
+    const cache = new CountCache(2);
+    for (const count of [1, 2, 3]) cache.set('a', count);
+    cache.set('b', 4);
+    expect([cache.get('a'), cache.get('b')]).toEqual([3, 4]);
   });
 
-  it('tells a text from the same text behind a byte order mark', () => {
-    const cache = new CountCache(10);
-    cache.add('\ufeffa', 2);
-    expect(cache.get('a')).toBeUndefined();
-    expect(cache.get('\ufeffa')).toBe(2);
+  it('knows texts by a digest, and tells one from the same behind a byte order mark', () => {
+    expect(keyOf('a'.repeat(1_000_000))).toHaveLength(32);
+    expect(keyOf('a')).toBe(keyOf('a'));
+    expect(keyOf('\ufeffa')).not.toBe(keyOf('a'));
+    expect(keyOf('\ud800')).toBe(keyOf('\ufffd'));
   });
 });

@@ -48,7 +48,8 @@ describe('discovery', () => {
     expect(discovery.windowOf(scope, 'm')).toBeNull();
     expect(asked).toEqual([]);
     expect(await refreshed()).toBe(8_192);
-    expect(asked).toEqual([expect.objectContaining({ method: 'GET', body: null, ...listRequest })]);
+    const headers = { ...listRequest.headers, 'accept-encoding': 'identity' };
+    expect(asked).toEqual([expect.objectContaining({ method: 'GET', body: null, ...listRequest, headers })]);
     expect(discovery.windowOf(scope, 'm')).toEqual({ tokens: 8_192, discoveredAt: 1_000, expiresAt: 1_000 + HOUR_MS });
     expect(discovery.windowOf(scope, 'other')).toBeNull();
   });

@@ -5,6 +5,7 @@ export interface Purse {
   /** Takes one call out; false when calls or time are used up. */
   take(): boolean;
   readonly callsMade: number;
+  readonly callsLeft: number;
   /** Milliseconds left, never below zero. */
   remainingMs(): number;
 }
@@ -25,6 +26,9 @@ export function createPurse(limits: { readonly calls: number; readonly durationM
     },
     get callsMade() {
       return callsMade;
+    },
+    get callsLeft() {
+      return limits.calls - callsMade;
     },
     remainingMs,
   };

@@ -3,6 +3,7 @@ import type { Message } from '../message.js';
 import { entryMessage } from '../render.js';
 import type { Entry, SpineNode, SubstituteForms, View } from '../render.js';
 import { unitsOf } from '../spine.js';
+import type { Unit } from '../spine.js';
 import { segmentOn } from '../summary.js';
 
 /** A run of older execution history that one checkpoint may stand for. Indices `[from, to)` into the spine. */
@@ -24,11 +25,12 @@ export function executionRuns(
   forms: SubstituteForms,
 ): readonly ExecutionRun[] {
   const ids = spine.map((node) => node.id);
-  const latest = view.tail.findLastIndex((entry) => entryMessage(spine, entry, forms)?.role === 'llm');
-  const older = view.tail.slice(0, Math.max(0, latest));
+  const messages = view.tail.map((entry) => entryMessage(spine, entry, forms)).filter((message) => message !== null);
   const runs: Entry[][] = [[]];
-  for (const unit of entryUnits(spine, older, forms)) {
-    if (unit.eligible) runs.at(-1)?.push(...unit.entries);
+  for (const unit of unitsOf(messages.slice(0, latestSegment(messages)))) {
+    const entries = view.tail.slice(unit.from, unit.to);
+    const isEligible = entries[0]?.kind === 'checkpoint' || isExecution(unit, messages);
+    if (isEligible) runs.at(-1)?.push(...entries);
     else runs.push([]);
   }
   return runs.flatMap((entries): readonly ExecutionRun[] => {
@@ -39,35 +41,21 @@ export function executionRuns(
   });
 }
 
-interface EntryUnit {
-  readonly entries: readonly Entry[];
-  readonly eligible: boolean;
+/** Where the latest assistant segment begins: at its unit's first message (SPEC 7.4). Behind the end where there is none. */
+export function latestSegment(messages: readonly Message[]): number {
+  const units = unitsOf(messages);
+  const latest = units.findLast(({ from, to }) => messages.slice(from, to).some(({ role }) => role === 'llm'));
+  return latest?.from ?? messages.length;
 }
 
-function entryUnits(
-  spine: readonly SpineNode[],
-  entries: readonly Entry[],
-  forms: SubstituteForms,
-): readonly EntryUnit[] {
-  const messages = entries.map((entry) => entryMessage(spine, entry, forms)).filter((message) => message !== null);
-  return unitsOf(messages).map((unit) => {
-    const own = entries.slice(unit.from, unit.to);
-    const isCheckpoint = own[0]?.kind === 'checkpoint';
-    return {
-      entries: own,
-      eligible: isCheckpoint || (unit.complete && isExecution(messages.slice(unit.from, unit.to))),
-    };
-  });
-}
-
-/** An assistant's message and its results, with nothing in it that has to stay as it is. */
-function isExecution(unit: readonly Message[]): boolean {
-  const [first, ...rest] = unit;
+/** What the assistant said with all its calls and their results, and nothing in it that has to stay as it is. */
+function isExecution({ from, to, complete }: Unit, messages: readonly Message[]): boolean {
+  const unit = messages.slice(from, to);
   return (
-    first?.role === 'llm' &&
-    unit.every((message) => isTextOnly(message) && !message.signed) &&
+    complete &&
+    unit[0]?.role === 'llm' &&
     // Text beside a tool result is the user's.
-    rest.every((message) => message.role === 'tool' || message.text === '')
+    unit.every((message) => isTextOnly(message) && !message.signed && (message.role !== 'user' || message.text === ''))
   );
 }
 

@@ -1,11 +1,14 @@
 import { transcribe } from '../compaction/prompt.js';
+import type { Purse } from '../compaction/purse.js';
 import { materialTokens, summarise } from '../compaction/summarise.js';
 import type { Passage, SummariseDeps, SummaryTask } from '../compaction/summarise.js';
 import { entryTokens, estimateView } from '../estimate.js';
 import type { Ruler } from '../estimate.js';
-import type { Summary } from '../ports.js';
+import { isTypedUserMessage } from '../message.js';
+import type { Segment, Summary } from '../ports.js';
 import { entryMessage, render } from '../render.js';
 import type { SpineNode, SubstituteForms } from '../render.js';
+import { unitsOf } from '../spine.js';
 import { executionRuns } from './execution-runs.js';
 import type { ExecutionRun } from './execution-runs.js';
 import { maskLine } from './mask.js';
@@ -23,6 +26,12 @@ const SMALLEST_RUN_TOKENS = 128;
 /** What a request that passed the limit has to come down to, as a share of it (SPEC 7.1). */
 const NEEDED_SHARE = 0.75;
 
+/** So many more calls of the loop should fit before the next reduction: each moves the prompt cache. */
+const CALLS_AHEAD = 10;
+
+/** Share of the purse's calls that shortening results leaves: many small ones save less than one checkpoint. */
+const KEPT_BACK_SHARE = 0.25;
+
 /** What a shortened result usually is of the original; only decides how many calls are begun at once. */
 const USUAL_SHARE = 0.25;
 
@@ -36,7 +45,7 @@ export interface FitInput {
   readonly reduction: Reduction;
   readonly ruler: Ruler;
   readonly forms: SubstituteForms;
-  /** By the local estimate: what must not be passed, and what to come down to once it was. */
+  /** By the local estimate: what must not be passed, and what to shorten results to once it was. */
   readonly limitTokens: number;
   readonly targetTokens: number;
   readonly strategy: ResultStrategy;
@@ -49,6 +58,9 @@ export interface FitDeps extends SummariseDeps {
   /** What this invocation knows of a result's text: a shorter one, null if none could be made, undefined if never tried. */
   known(candidate: ResultCandidate): string | null | undefined;
   remember(candidate: ResultCandidate, text: string | null): void;
+  /** Whether this run was given up before: a checkpoint of it came to nothing. */
+  isGivenUp(run: Segment): boolean;
+  giveUp(run: Segment): void;
 }
 
 export interface Fitted {
@@ -61,29 +73,22 @@ export interface Fitted {
 
 /**
  * Makes a view fit for one request, and only for that (SPEC 7.3 to 7.5): results of completed tool groups first, oldest group first;
- * then checkpoints over the older execution history. A text that is not strictly smaller, or could not be had, leaves what it was
- * to stand for as it is. May end above the limit; where what is protected alone lies above it, nothing is asked for.
+ * then, unless the next calls of the loop fit now, checkpoints over the older execution history; last, and only as far as the request
+ * must, what no model has read yet. A text that is not strictly smaller, or could not be had, leaves what it was to stand for as it
+ * is. May end above the limit; where what is protected alone lies above it, nothing is asked for.
  */
 export async function fit(input: FitInput, deps: FitDeps): Promise<Fitted> {
   const before = stageOf(input, input.reduction);
   if (leastTokens(input, before, deps) > input.limitTokens) return { ...before, steps: [] };
   const needed = Math.max(input.targetTokens, Math.floor(input.limitTokens * NEEDED_SHARE));
+  const roomy = Math.min(needed, input.limitTokens - CALLS_AHEAD * usualCallTokens(input));
+  const aim = Math.min(input.targetTokens, roomy);
   const candidates = candidatesIn(input, before.reduction, deps);
-  const read = await shortenTo(
-    input.targetTokens,
-    candidates.filter(({ unread }) => !unread),
-    before,
-    input,
-    deps,
-  );
-  const told = read.tokens > needed ? await makeCheckpoints(input, read.reduction, deps) : read;
-  const unread = await shortenTo(
-    needed,
-    candidates.filter((candidate) => candidate.unread),
-    told,
-    input,
-    deps,
-  );
+  const older = candidates.filter((candidate) => !candidate.unread);
+  const newest = candidates.filter((candidate) => candidate.unread);
+  const read = await shortenTo(aim, older, before, input, { ...deps, purse: keepingBack(deps.purse) });
+  const told = read.tokens > roomy ? await makeCheckpoints(aim, read, input, deps) : read;
+  const unread = await shortenTo(needed, newest, told, input, deps);
   return {
     reduction: unread.reduction,
     tokens: unread.tokens,
@@ -91,6 +96,20 @@ export async function fit(input: FitInput, deps: FitDeps): Promise<Fitted> {
       ...(read.tokens < before.tokens || unread.tokens < told.tokens ? (['tool-results'] as const) : []),
       ...(told.tokens < read.tokens ? (['checkpoint'] as const) : []),
     ],
+  };
+}
+
+function keepingBack(purse: Purse): Purse {
+  const kept = Math.ceil(purse.callsLeft * KEPT_BACK_SHARE);
+  return {
+    take: () => purse.callsLeft > kept && purse.take(),
+    get callsMade() {
+      return purse.callsMade;
+    },
+    get callsLeft() {
+      return Math.max(0, purse.callsLeft - kept);
+    },
+    remainingMs: () => purse.remainingMs(),
   };
 }
 
@@ -104,9 +123,20 @@ function stageOf(input: FitInput, reduction: Reduction): Stage {
   return { reduction: view.reduction, tokens: estimateView(view, input.ruler) };
 }
 
+/** What a call of the loop adds to the prompt with all that came back, going by those under the latest typed user message. */
+function usualCallTokens({ spine, ruler }: FitInput): number {
+  const start = 1 + spine.findLastIndex((node) => !node.command && isTypedUserMessage(node.message));
+  const loop = spine.slice(start).map((node) => node.message);
+  const calls = unitsOf(loop).filter(({ from, to }) =>
+    loop.slice(from, to).some((message) => message.calls.length > 0),
+  );
+  const tokens = loop.reduce((sum, _, index) => sum + ruler.tokensAt(start + index), 0);
+  return calls.length === 0 ? 0 : tokens / calls.length;
+}
+
 /** What a stage would come to if everything that may be shortened in it were gone. */
 function leastTokens(input: FitInput, stage: Stage, deps: FitDeps): number {
-  const runs = runsIn(input, stage.reduction);
+  const runs = runsIn(input, stage.reduction, deps);
   const inRuns = new Set(runs.flatMap(({ from, to }) => input.spine.slice(from, to).map(({ id }) => id)));
   const alone = candidatesIn(input, stage.reduction, deps).filter(({ node }) => !inRuns.has(node));
   const mostSaved =
@@ -119,9 +149,15 @@ function candidatesIn(input: FitInput, reduction: Reduction, deps: FitDeps): rea
   return resultCandidates(input.spine, view, deps.count).filter((candidate) => deps.known(candidate) !== null);
 }
 
-function runsIn(input: FitInput, reduction: Reduction): readonly ExecutionRun[] {
+function runsIn(input: FitInput, reduction: Reduction, deps: FitDeps): readonly ExecutionRun[] {
   const view = render(input.spine, input.active, reduction);
-  return executionRuns(input.spine, view, input.forms).filter((run) => runTokens(run, input) >= SMALLEST_RUN_TOKENS);
+  return executionRuns(input.spine, view, input.forms).filter(
+    (run) => runTokens(run, input) >= SMALLEST_RUN_TOKENS && !deps.isGivenUp(segmentOf(run, input)),
+  );
+}
+
+function segmentOf({ from, to }: ExecutionRun, { spine }: FitInput): Segment {
+  return { first: spine[from]?.id ?? '', last: spine[to - 1]?.id ?? '', count: to - from };
 }
 
 function runTokens(run: ExecutionRun, { ruler }: FitInput): number {
@@ -194,10 +230,10 @@ async function shorterText(
   return typeof shorter === 'string' && deps.count(shorter) >= tokens ? null : shorter;
 }
 
-async function makeCheckpoints(input: FitInput, reduction: Reduction, deps: FitDeps): Promise<Stage> {
-  let stage = stageOf(input, reduction);
-  for (const run of runsIn(input, reduction)) {
-    if (stage.tokens <= input.targetTokens) break;
+async function makeCheckpoints(tokens: number, from: Stage, input: FitInput, deps: FitDeps): Promise<Stage> {
+  let stage = from;
+  for (const run of runsIn(input, from.reduction, deps)) {
+    if (stage.tokens <= tokens) break;
     const checkpoint = await checkpointOf(run, input, deps);
     if (checkpoint !== null) stage = stageOf(input, withCheckpoint(stage.reduction, checkpoint, run));
   }
@@ -221,11 +257,13 @@ async function checkpointOf(run: ExecutionRun, input: FitInput, deps: FitDeps): 
     return { text, tokens: deps.count(text), covered: index === told.length - 1 ? told.length : null };
   });
   const content = await record(checkpointTask, earlier, passages, checkpointCapTokens(input), input, deps);
-  if (typeof content !== 'string') return null;
-  const tokens = input.ruler.summaryTokens(content);
-  if (tokens >= runTokens(run, input)) return null;
-  const ids = input.spine.slice(run.from, run.to).map((node) => node.id);
-  return { first: ids[0] ?? '', last: ids.at(-1) ?? '', count: ids.length, content, tokens };
+  if (content === undefined) return null;
+  const segment = segmentOf(run, input);
+  if (content === null || input.ruler.summaryTokens(content) >= runTokens(run, input)) {
+    deps.giveUp(segment);
+    return null;
+  }
+  return { ...segment, content, tokens: input.ruler.summaryTokens(content) };
 }
 
 /** A whole record of the passages; null if it was refused, undefined if none could be had: worth another try later. */

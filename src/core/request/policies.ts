@@ -8,13 +8,18 @@ import type { ReducedResult } from './reduction.js';
 export interface ViewPolicies {
   /** Results older than so many turns become one line; null never. */
   readonly agingTurns: number | null;
-  /** Longer results are rendered as their head, a pointer to the whole, and their tail; null never. */
+  /** Longer results are rendered as their head, a pointer to the whole, and their tail, within so many tokens; null never. */
   readonly spillTokens: number | null;
 }
 
-/** A spilled result shows so many characters for each token of its bound: about as many as a token of plain text has. */
-const SHOWN_PER_TOKEN = 4;
+/** What is shown at the ends of a spilled result: the larger part at its head. */
 const HEAD_SHARE = 2 / 3;
+
+/** So much less is shown at each try, until head, pointer and tail are within the bound together. */
+const NEXT_TRY = 0.8;
+
+/** A shorter result is no longer than the line it would become. */
+const SMALLEST_AGED_TOKENS = 128;
 
 /** The results that the policies render in other words. The same spine and policies give the same texts. */
 export function policyResults(
@@ -27,7 +32,9 @@ export function policyResults(
   return spine.flatMap((node, index) =>
     node.message.results.flatMap((result): readonly ReducedResult[] => {
       const text =
-        index < boundary ? aged(spine, index, result) : spilled(node.id, result.text, policies.spillTokens, count);
+        index < boundary
+          ? aged(spine, index, result, count)
+          : spilled(node.id, result.text, policies.spillTokens, count);
       const savedTokens = text === null ? 0 : count(result.text) - count(text);
       return text === null || savedTokens <= 0 ? [] : [{ node: node.id, callId: result.callId, text, savedTokens }];
     }),
@@ -41,7 +48,13 @@ function agingBoundary(spine: readonly SpineNode[], agingTurns: number | null): 
   return turns.at(-agingTurns) ?? 0;
 }
 
-function aged(spine: readonly SpineNode[], index: number, result: ToolResult): string | null {
+function aged(
+  spine: readonly SpineNode[],
+  index: number,
+  result: ToolResult,
+  count: (text: string) => number,
+): string | null {
+  if (count(result.text) < SMALLEST_AGED_TOKENS) return null;
   const call = spine
     .slice(0, index)
     .findLast((node) => node.message.calls.some(({ id }) => id === result.callId))
@@ -55,14 +68,23 @@ function spilled(
   spillTokens: number | null,
   count: (text: string) => number,
 ): string | null {
-  if (spillTokens === null || text.length <= spillTokens || count(text) <= spillTokens) return null;
-  const shown = spillTokens * SHOWN_PER_TOKEN;
-  const head = wellCut(text.slice(0, Math.floor(shown * HEAD_SHARE)));
-  const tail = wellCut(text.slice(-Math.floor(shown * (1 - HEAD_SHARE))));
+  // No character has more than three tokens.
+  if (spillTokens === null || text.length * 3 <= spillTokens) return null;
+  const tokens = count(text);
+  if (tokens <= spillTokens) return null;
+  for (let shown = (text.length * spillTokens) / tokens; shown >= 1; shown *= NEXT_TRY) {
+    const shorter = endsOf(nodeId, text, shown);
+    if (count(shorter) <= spillTokens) return shorter;
+  }
+  return null;
+}
+
+function endsOf(nodeId: string, text: string, shown: number): string {
+  const headLength = Math.floor(shown * HEAD_SHARE);
+  const head = wellCut(text.slice(0, headLength));
+  const tail = wellCut(text.slice(text.length - Math.floor(shown - headLength)));
   const left = text.length - head.length - tail.length;
-  return left <= 0
-    ? null
-    : `${head}\n[… ${left} characters left out; the whole result is in node ${nodeId} …]\n${tail}`;
+  return `${head}\n[… ${left} characters left out; the whole result is in node ${nodeId} …]\n${tail}`;
 }
 
 /** Without half a surrogate pair at the cut. */

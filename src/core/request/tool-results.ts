@@ -32,7 +32,7 @@ export function resultCandidates(
     .filter((unit) => unit.complete)
     .flatMap((unit) => {
       const group = nodes.slice(unit.from, unit.to);
-      const calls = group[0]?.node.message.calls ?? [];
+      const calls = group.flatMap(({ node }) => node.message.calls);
       const unread = unit.to === nodes.length;
       return group
         .flatMap(({ node, reduced }) =>

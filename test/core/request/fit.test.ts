@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { faultsOf } from '../../../src/core/check.js';
+import { createPurse } from '../../../src/core/compaction/purse.js';
 import { estimateView } from '../../../src/core/estimate.js';
 import { render, viewMessages } from '../../../src/core/render.js';
 import { fit } from '../../../src/core/request/fit.js';
@@ -22,7 +23,7 @@ describe('a tool loop inside one user message', () => {
 
   it('has its oldest results shortened first, and no more than the target asks (SPEC 7.3)', async () => {
     const spine = loop([400, 400, 400, 200]);
-    const fitted = await fit(fitInput(spine, { targetTokens: 1_000 }), summariser());
+    const fitted = await fit(fitInput(spine, { limitTokens: 6_000, targetTokens: 1_000 }), summariser());
     expect(fitted.steps).toEqual(['tool-results']);
     expect(fitted.reduction.results.map(({ callId }) => callId)).toEqual(['c0', 'c1']);
     expect(fitted.tokens).toBeLessThanOrEqual(1_000);
@@ -121,7 +122,9 @@ describe('a tool loop inside one user message', () => {
     expect((await fit(input, deps)).reduction).toEqual(NO_REDUCTION);
     expect(deps.requests.length).toBeLessThan(12);
     down = false;
-    expect((await fit(input, deps)).reduction.results.length).toBeGreaterThan(5);
+    const fitted = await fit(input, deps);
+    expect(fitted.steps).toContain('tool-results');
+    expect(fitted.tokens).toBeLessThan(input.limitTokens / 2);
   });
 
   it('is masked to lines of its own without a call where the strategy says so (SPEC 7.3)', async () => {
@@ -151,6 +154,50 @@ describe('a tool loop inside one user message', () => {
     const messages = viewMessages(spine, render(spine, null, fitted.reduction), chatCompletions);
     expect(messages.map(({ role }) => role)).toEqual(['user', 'user', 'llm', 'tool']);
     expect(messages.slice(2)).toEqual(spine.slice(-2).map(({ message }) => message));
+    expect(faultsOf(messages)).toEqual([]);
+  });
+
+  it('becomes one where many small results would use up the purse, part of which is kept for it (SPEC 5.6, 7.4)', async () => {
+    const spine = loop(Array.from({ length: 40 }, () => 150));
+    const deps = summariser();
+    const limited = { ...deps, purse: createPurse({ calls: 12, durationMs: 60_000 }, () => 0) };
+    const fitted = await fit(fitInput(spine, { limitTokens: 6_000, targetTokens: 1_200 }), limited);
+    const asked = deps.requests.map(({ instructions }) => instructions.includes('You shorten'));
+    expect(asked).toEqual([...Array.from({ length: 9 }, () => true), false]);
+    expect(fitted.steps).toEqual(['tool-results', 'checkpoint']);
+    expect(fitted.tokens).toBeLessThanOrEqual(1_200);
+  });
+
+  it('becomes one where ten more such calls would not fit beside its shortened results (SPEC 7.1)', async () => {
+    const spine = loop(Array.from({ length: 12 }, () => 300));
+    const fitTo = (limitTokens: number) =>
+      fit(
+        fitInput(spine, { limitTokens, targetTokens: 1_000 }),
+        summariser(() => say(words(80))),
+      );
+    const narrow = await fitTo(4_000);
+    expect(narrow.steps).toEqual(['tool-results', 'checkpoint']);
+    expect(4_000 - narrow.tokens).toBeGreaterThan(10 * 326);
+    const wide = await fitTo(8_000);
+    expect(wide.steps).toEqual(['tool-results']);
+    expect(8_000 - wide.tokens).toBeGreaterThan(10 * 326);
+  });
+
+  it('tells one unit of several assistant messages with all their results at once (SPEC, Words)', async () => {
+    const groups = Array.from({ length: 10 }, (_, index) => [
+      { role: 'assistant', content: 'Let me look.' },
+      calls(`a${index}`),
+      calls(`b${index}`),
+      result(`b${index}`, words(200)),
+      result(`a${index}`, words(200)),
+    ]).flat();
+    const spine = spineOf([user('Go.'), ...groups]);
+    const shortened = await fit(fitInput(spine, { limitTokens: 50_000, targetTokens: 2_000 }), summariser());
+    expect(new Set(shortened.reduction.results.map(({ callId }) => callId)).size).toBeGreaterThan(10);
+    const told = await fit(fitInput(spine, { limitTokens: 3_000 }), summariser());
+    expect(told.reduction.checkpoints).toMatchObject([{ first: spine[1]?.id, last: spine.at(-6)?.id }]);
+    const messages = viewMessages(spine, render(spine, null, told.reduction), chatCompletions);
+    expect(messages.slice(2)).toEqual(spine.slice(-5).map(({ message }) => message));
     expect(faultsOf(messages)).toEqual([]);
   });
 

@@ -87,6 +87,7 @@ export interface Summariser extends FitDeps {
 export function summariser(answer: (request: SummaryRequest) => SummaryResponse = () => say('short')): Summariser {
   const requests: SummaryRequest[] = [];
   const memory = new Map<string, string | null>();
+  const givenUp = new Set<string>();
   let unique = 0;
   return {
     requests,
@@ -99,6 +100,8 @@ export function summariser(answer: (request: SummaryRequest) => SummaryResponse 
     count: (text) => wordCounter.count(text),
     known: ({ text }) => memory.get(text),
     remember: ({ text }, shorter) => void memory.set(text, shorter),
+    isGivenUp: (run) => givenUp.has(JSON.stringify(run)),
+    giveUp: (run) => void givenUp.add(JSON.stringify(run)),
   };
 }
 

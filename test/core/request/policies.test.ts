@@ -41,7 +41,18 @@ describe('the view policies, SPEC 4.6', () => {
     expect(spilled?.text).toMatch(
       /^start start [^]*\n\[… \d+ characters left out; the whole result is in node [\w-]{32} …\]\n[^]* end$/,
     );
+    expect(count(spilled?.text ?? '')).toBeLessThanOrEqual(400);
+    expect(count(spilled?.text ?? '')).toBeGreaterThan(250);
     expect(spilled?.savedTokens).toBe(900 - count(spilled?.text ?? ''));
+  });
+
+  it('spill within the bound whatever the tokens of the text, so that nothing is spilled twice', () => {
+    const dense = (text: string): number => Math.ceil(text.length / 2);
+    const whole = spineOf([user('One.'), calls('a'), result('a', '0123456789'.repeat(500))]);
+    const [spilled] = policyResults(whole, { agingTurns: null, spillTokens: 400 }, dense);
+    expect(dense(spilled?.text ?? '')).toBeLessThanOrEqual(400);
+    const again = spineOf([user('One.'), calls('a'), result('a', spilled?.text ?? '')]);
+    expect(policyResults(again, { agingTurns: null, spillTokens: 400 }, dense)).toEqual([]);
   });
 
   it('leave a result alone that would not become shorter', () => {
