@@ -83,8 +83,20 @@ async function serve(args: readonly string[], { env, note, untilStopped }: Surro
   return 0;
 }
 
-function startLines({ upstreams, mode, store, dataDir, windows }: Config, url: string): readonly string[] {
-  const place = store === 'memory' ? 'in memory, until it ends' : `in ${dataDir}`;
+function placeOf({ store, dataDir, redis }: Config): string {
+  switch (store) {
+    case 'memory':
+      return 'in memory, until it ends';
+    case 'sqlite':
+      return `in ${dataDir}`;
+    case 'redis':
+      return `in Redis at ${redis?.hosts.map(({ host, port }) => `${host}:${port}`).join(', ') ?? ''}`;
+  }
+}
+
+function startLines(config: Config, url: string): readonly string[] {
+  const { upstreams, mode, windows } = config;
+  const place = placeOf(config);
   return [
     `Spillway ${packageJson.version} listens on ${url}/v1 and forwards to ${upstreams.main.baseUrl}`,
     ...(mode === 'compact' ? [] : [`Mode: ${mode}`]),

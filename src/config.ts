@@ -138,7 +138,15 @@ function contradictions(values: Values): readonly Fault[] {
       reason: `${selectorText(key)} has a key, but no URL in SPILLWAY_UPSTREAMS`,
     })),
     ...redisFaults(values),
+    ...sharedSecretFaults(values),
   ];
+}
+
+/** Instances with secrets of their own would find none of each other's tenants, and nobody would notice. */
+function sharedSecretFaults({ store, host, tenants, tenantSecret }: Values): readonly Fault[] {
+  const isAlone = isLoopback(host) && tenants !== 'credential';
+  if (store !== 'redis' || tenantSecret !== null || isAlone) return [];
+  return [{ key: 'tenantSecret', reason: 'is necessary for the store redis where credentials are kept apart' }];
 }
 
 function redisFaults({ store, redisUrl }: Values): readonly Fault[] {

@@ -291,6 +291,11 @@ describe('settings that contradict each other', () => {
     ]);
     const written = { SPILLWAY_STORE: 'redis', SPILLWAY_REDIS_URL: 'rediss://:hunter2@host' };
     expect(readConfig(written).redis).toMatchObject({ tls: true, password: 'hunter2', kind: { name: 'single' } });
+    const shared = { SPILLWAY_STORE: 'redis', SPILLWAY_REDIS_URL: 'redis://host', SPILLWAY_HOST: '0.0.0.0' };
+    expect(complaint(shared).lines).toEqual([
+      'SPILLWAY_TENANT_SECRET: is necessary for the store redis where credentials are kept apart',
+    ]);
+    expect(readConfig({ ...shared, SPILLWAY_TENANT_SECRET: 'x'.repeat(32) }).loopback).toBe(false);
     expect(complaint({ SPILLWAY_REDIS_PREFIX: '{a}:' }).lines).toEqual([
       'SPILLWAY_REDIS_PREFIX: must be at most 100 letters, digits or any of _ : . / - (got "{a}:")',
     ]);

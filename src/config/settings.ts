@@ -114,7 +114,7 @@ export const settings = z.object({
     'ADMIN_TOKEN',
     'token',
     secretText(16),
-    "Opens Spillway's own API to its holder. Made and printed at the start where it is necessary and not set.",
+    "Opens Spillway's own API to its holder; at least 16 characters. Made anew and printed at the start where it is necessary and not set.",
   ),
   dataDir: required('DATA_DIR', 'path', './spillway-data', text, 'Folder of everything that is stored.'),
   store: required(
@@ -162,7 +162,7 @@ export const settings = z.object({
     'TENANT_SECRET',
     'secret',
     secretText(32),
-    'Keys the hash that keeps tenants apart. Made in the data folder by default; instances that share a store must share it.',
+    'Keys the hash that keeps tenants apart; at least 32 characters. Made in the data folder by default; instances that share a store must share it.',
   ),
   tenants: required(
     'TENANTS',

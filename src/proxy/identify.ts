@@ -44,14 +44,18 @@ export function identify(input: IdentityInput): Identity {
   const { tenant, dialect, hash, session } = input;
   const chain = chainIds(hash, rootDigest(hash, tenant, dialect, CANONICAL_VERSION), input.messages);
   const id =
-    input.named === null ? digestId(hash, ['first', tenant, session, chain[0]]) : namedId(hash, tenant, input.named);
+    input.named === null
+      ? digestId(hash, ['first', tenant, session, chain[0]])
+      : namedId(hash, tenant, dialect, input.named);
   const name = input.named === null || input.named === id ? null : input.named;
   return { conversation: { tenant, id, dialect, canonicalVersion: CANONICAL_VERSION, name, session }, chain };
 }
 
-/** The id of the conversation that a client calls by a name or by the id it was told. */
-export function namedId(hash: Hash, tenant: string, named: string): string {
-  return CONVERSATION_ID.test(named) ? named : digestId(hash, ['named', tenant, named]);
+/** The id of the conversation that a client calls by a name, of its format's own, or by the id it was told. */
+export function namedId(hash: Hash, tenant: string, dialect: DialectName, named: string): string {
+  if (CONVERSATION_ID.test(named)) return named;
+  // The first format came without its name in it, and its ids stay.
+  return digestId(hash, dialect === 'chat-completions' ? ['named', tenant, named] : ['named', tenant, dialect, named]);
 }
 
 /** The session id that a request carries in its headers, or null. */

@@ -133,6 +133,12 @@ export async function openTurn(incoming: Incoming, deps: OpenTurnDeps): Promise<
   };
 }
 
+/** Nothing is translated: what was said in one format cannot be appended to in another. */
+function otherDialect({ dialect }: { readonly dialect: string }): SpillwayError {
+  const reason = `this conversation is one of ${dialect}; append to it in that format, or give this one a name of its own`;
+  return new SpillwayError('invalid_header', reason, 'x-spillway-conversation');
+}
+
 /** Another process appends too: in this one the place is claimed. */
 function overtaken(): SpillwayError {
   const reason = 'another request was appended while this one was being placed; read where HEAD is and send again';
@@ -230,8 +236,9 @@ function placeFull(incoming: Incoming, hash: Hash): Placed {
 async function placeThin(incoming: Incoming, policy: SummaryPolicy, deps: OpenTurnDeps): Promise<Placed> {
   const { read, options, tenant, dialect } = incoming;
   const named = options.conversation ?? '';
-  const key = { tenant, id: namedId(deps.hash, tenant, named) };
+  const key = { tenant, id: namedId(deps.hash, tenant, dialect.name, named) };
   const stored = await storedSpine(key, options.predecessor, policy, deps.ledger);
+  if (stored !== null && stored.conversation.dialect !== dialect.name) throw otherDialect(stored.conversation);
   const root = rootDigest(deps.hash, tenant, dialect.name, CANONICAL_VERSION);
   const before = stored === null ? [] : await withoutIncompleteReply(stored, deps.ledger);
   const end = before.at(-1)?.id;

@@ -8,7 +8,7 @@ import type { CompactSpine } from './compact-spine.js';
 import type { CompactionReport } from './compactor.js';
 import { dispatchOf } from './dispatch.js';
 import type { Dispatch } from './dispatch.js';
-import { limitTokens, refusalOf } from './reduce.js';
+import { limitTokens, mayFit, refusalOf } from './reduce.js';
 import type { Reducer } from './reduce.js';
 import { startsTurn } from './turn.js';
 import type { Turn } from './turn.js';
@@ -76,7 +76,8 @@ export async function prepare(turn: Turn, deps: PrepareDeps): Promise<Prepared> 
 
   const summary = compacted.summary ?? active;
   const reduced = await deps.reducer.reduce(turn, summary, limits, now.tokens);
-  if (reduced.tokens > limitTokens(limits) && isCertain(turn)) throw await refusalOf(turn, reduced, limits);
+  if (reduced.tokens > limitTokens(limits) && isCertain(turn) && !(await mayFit(turn, reduced, limits)))
+    throw await refusalOf(turn, reduced, limits);
   return { ...prepared(reduced, [...actions, ...reduced.steps], before), ...compacted };
 }
 

@@ -125,7 +125,7 @@ async function serve(
     return passWith({ action: 'none', body: body.original, rewritten: body.rewritten, storeUnavailable: true });
   }
   const incoming = { request, dialect, read, body, options, tenant, held, closed: sink.closed };
-  const claim = claimFor(options, tenant, deps);
+  const claim = claimFor(incoming, deps);
   let leave: Leave | null = null;
   try {
     const turn = await openOrWhyNot(incoming, deps);
@@ -191,9 +191,9 @@ function withoutTenant(): SpillwayError {
 }
 
 /** A thin client that appends after HEAD holds it until its turn ends (SPEC 1.6). */
-function claimFor(options: SpillwayHeaders, tenant: string, deps: ProxyDeps): Release | null {
+function claimFor({ options, tenant, dialect }: Incoming, deps: ProxyDeps): Release | null {
   if (!options.append || options.predecessor !== null || options.conversation === null) return null;
-  return deps.running.claimHead({ tenant, id: namedId(deps.hash, tenant, options.conversation) });
+  return deps.running.claimHead({ tenant, id: namedId(deps.hash, tenant, dialect.name, options.conversation) });
 }
 
 /**

@@ -11,6 +11,7 @@ import { policyResults } from '../core/request/policies.js';
 import type { ViewPolicies } from '../core/request/policies.js';
 import { NO_REDUCTION } from '../core/request/reduction.js';
 import type { Reduction } from '../core/request/reduction.js';
+import { byteBound } from '../tokens/byte-bound.js';
 import { withinTime } from '../upstream/within-time.js';
 import { spineOfTurn } from './compact-spine.js';
 import type { CompactSpine } from './compact-spine.js';
@@ -136,6 +137,17 @@ export function createReducer(deps: ReducerDeps): Reducer {
 async function asItIs(turn: Turn, active: Summary | null, reduction: Reduction): Promise<Reduced> {
   const dispatch = dispatchOf(turn, active, reduction);
   return { dispatch, tokens: estimateView(dispatch.view, await turn.measure.ruler()), steps: [] };
+}
+
+/**
+ * Whether what is over the limit is so by a guess: media whose price nobody but the provider knows, such as a file's id (SPEC 7.9).
+ * Then the provider is asked.
+ */
+export async function mayFit(turn: Turn, { dispatch, tokens }: Reduced, limits: Limits): Promise<boolean> {
+  const guessed = turn.spine.flatMap((node) => node.message.media).filter((media) => byteBound(0, [media]) === null);
+  if (guessed.length === 0) return false;
+  const parts = partsOf(turn.spine, dispatch.view, await turn.measure.ruler(), turn.dialect);
+  return tokens - parts.media <= limitTokens(limits);
 }
 
 /**

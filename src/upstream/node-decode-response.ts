@@ -72,6 +72,8 @@ function decoded(
       // A body of no bytes, as of a HEAD, has nothing to decode.
       if (first.done === true) return queue.end();
       decoder = decoderFor(first.value).on('data', (chunk: Uint8Array) => queue.push(chunk));
+      // It can tell of a cut-off body once more when nobody listens any longer, which would end the process.
+      decoder.on('error', () => undefined);
       pipeline(Readable.from(encoded(first)), decoder, (error) => {
         if (error === null || error === undefined) return queue.end();
         void source.return?.();

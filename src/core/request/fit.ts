@@ -89,14 +89,41 @@ export async function fit(input: FitInput, deps: FitDeps): Promise<Fitted> {
   const read = await shortenTo(aim, older, before, input, { ...deps, purse: keepingBack(deps.purse) });
   const told = read.tokens > roomy ? await makeCheckpoints(aim, read, input, deps) : read;
   const unread = await shortenTo(needed, newest, told, input, deps);
+  const last = unread.tokens > input.limitTokens && isSpent(deps.purse) ? maskTo(needed, unread, input, deps) : unread;
   return {
-    reduction: unread.reduction,
-    tokens: unread.tokens,
+    reduction: last.reduction,
+    tokens: last.tokens,
     steps: [
-      ...(read.tokens < before.tokens || unread.tokens < told.tokens ? (['tool-results'] as const) : []),
+      ...(read.tokens < before.tokens || last.tokens < told.tokens ? (['tool-results'] as const) : []),
       ...(told.tokens < read.tokens ? (['checkpoint'] as const) : []),
     ],
   };
+}
+
+function isSpent(purse: Purse): boolean {
+  return purse.callsLeft <= 0 || purse.remainingMs() === 0;
+}
+
+/**
+ * Brings a stage down to `tokens`, as far as lines without a model's help can: what one purse did not reach must not end a loop that
+ * another request of it could go on with. Oldest first, what no model has read yet last.
+ */
+function maskTo(tokens: number, from: Stage, input: FitInput, deps: FitDeps): Stage {
+  const candidates = candidatesIn(input, from.reduction, deps);
+  const inOrder = [...candidates.filter(({ unread }) => !unread), ...candidates.filter(({ unread }) => unread)];
+  const made: ReducedResult[] = [];
+  let left = from.tokens;
+  for (const candidate of inOrder) {
+    if (left <= tokens) break;
+    const text = maskLine(candidate.call, candidate.node, candidate.text);
+    const savedTokens = candidate.tokens - deps.count(text);
+    if (savedTokens <= 0) continue;
+    made.push({ node: candidate.node, callId: candidate.call.id, text, savedTokens });
+    left -= savedTokens;
+  }
+  return made.length === 0
+    ? from
+    : stageOf(input, { ...from.reduction, results: [...from.reduction.results, ...made] });
 }
 
 function keepingBack(purse: Purse): Purse {

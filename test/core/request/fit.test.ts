@@ -168,6 +168,19 @@ describe('a tool loop inside one user message', () => {
     expect(fitted.tokens).toBeLessThanOrEqual(1_200);
   });
 
+  it('is a line for each result that an empty purse did not reach, where the request could not go on otherwise', async () => {
+    const spine = loop(Array.from({ length: 40 }, () => 400));
+    const limited = { ...summariser(), purse: createPurse({ calls: 2, durationMs: 60_000 }, () => 0) };
+    const fitted = await fit(fitInput(spine, { limitTokens: 6_000, targetTokens: 1_200 }), limited);
+    expect(fitted.tokens).toBeLessThanOrEqual(6_000);
+    expect(limited.purse.callsLeft).toBe(0);
+    const messages = viewMessages(spine, render(spine, null, fitted.reduction), chatCompletions);
+    expect(faultsOf(messages)).toEqual([]);
+    const enough = { ...summariser(), purse: createPurse({ calls: 2, durationMs: 60_000 }, () => 0) };
+    const roomy = await fit(fitInput(spine, { limitTokens: 18_000, targetTokens: 1_200 }), enough);
+    expect(roomy.reduction.results.length).toBeLessThan(3);
+  });
+
   it('becomes one where ten more such calls would not fit beside its shortened results (SPEC 7.1)', async () => {
     const spine = loop(Array.from({ length: 12 }, () => 300));
     const fitTo = (limitTokens: number) =>
