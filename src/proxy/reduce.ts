@@ -2,6 +2,7 @@ import { marginTokens } from '../core/budget.js';
 import type { Limits } from '../core/budget.js';
 import { SpillwayError } from '../core/errors.js';
 import { estimateView } from '../core/estimate.js';
+import type { Media } from '../core/message.js';
 import type { Summary } from '../core/ports.js';
 import { fit } from '../core/request/fit.js';
 import type { Fitted, ResultStrategy } from '../core/request/fit.js';
@@ -144,8 +145,9 @@ async function asItIs(turn: Turn, active: Summary | null, reduction: Reduction):
  * Then the provider is asked.
  */
 export async function mayFit(turn: Turn, { dispatch, tokens }: Reduced, limits: Limits): Promise<boolean> {
-  const guessed = turn.spine.flatMap((node) => node.message.media).filter((media) => byteBound(0, [media]) === null);
-  if (guessed.length === 0) return false;
+  // Of an image, however it is named, the most it can cost is known.
+  const isGuessed = (media: Media): boolean => media.kind !== 'image' && byteBound(0, [media]) === null;
+  if (!turn.spine.some((node) => node.message.media.some(isGuessed))) return false;
   const parts = partsOf(turn.spine, dispatch.view, await turn.measure.ruler(), turn.dialect);
   return tokens - parts.media <= limitTokens(limits);
 }
