@@ -147,9 +147,12 @@ async function asItIs(turn: Turn, active: Summary | null, reduction: Reduction):
 export async function mayFit(turn: Turn, { dispatch, tokens }: Reduced, limits: Limits): Promise<boolean> {
   // Of an image, however it is named, the most it can cost is known.
   const isGuessed = (media: Media): boolean => media.kind !== 'image' && byteBound(0, [media]) === null;
-  if (!turn.spine.some((node) => node.message.media.some(isGuessed))) return false;
-  const parts = partsOf(turn.spine, dispatch.view, await turn.measure.ruler(), turn.dialect);
-  return tokens - parts.media <= limitTokens(limits);
+  const guessed = dispatch.view.tail
+    .flatMap((entry) => (entry.kind === 'checkpoint' ? [] : (turn.spine[entry.index]?.message.media ?? [])))
+    .filter(isGuessed);
+  if (guessed.length === 0) return false;
+  const counter = await turn.measure.counter();
+  return tokens - guessed.reduce((sum, media) => sum + counter.countMedia(media), 0) <= limitTokens(limits);
 }
 
 /**

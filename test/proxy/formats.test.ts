@@ -37,4 +37,16 @@ describe('media whose price only the provider knows', () => {
     expect(response.status).toBe(200);
     expect(pair.simulator.chatRequests()).toHaveLength(1);
   });
+
+  it('does not help a request whose text alone is too long: that is refused before it leaves (SPEC 7.7)', async () => {
+    const pair = await startPair({ SPILLWAY_WINDOWS: '*=8000' });
+    const long = Array.from({ length: 9_000 }, (_, index) => `word${index}`).join(' ');
+    const content = [
+      { type: 'file', file: { file_id: 'file-1' } },
+      { type: 'text', text: long },
+    ];
+    const response = await pair.post({ model: 'any', messages: [{ role: 'user', content }] });
+    expect(response.status).toBe(400);
+    expect(pair.simulator.chatRequests()).toHaveLength(0);
+  });
 });
