@@ -71,14 +71,15 @@ function decoded(
     (first) => {
       // A body of no bytes, as of a HEAD, has nothing to decode.
       if (first.done === true) return queue.end();
-      decoder = decoderFor(first.value).on('data', (chunk: Uint8Array) => queue.push(chunk));
-      // It can tell of a cut-off body once more when nobody listens any longer, which would end the process.
-      decoder.on('error', () => undefined);
-      pipeline(Readable.from(encoded(first)), decoder, (error) => {
-        if (error === null || error === undefined) return queue.end();
-        void source.return?.();
-        queue.fail(sourceError ?? invalid(coding, error));
-      });
+      // Its own end tells, and not that of the pipeline, which does not wait for what is found missing at the last.
+      decoder = decoderFor(first.value)
+        .on('data', (chunk: Uint8Array) => queue.push(chunk))
+        .on('end', () => queue.end())
+        .on('error', (error) => {
+          void source.return?.();
+          queue.fail(sourceError ?? invalid(coding, error));
+        });
+      pipeline(Readable.from(encoded(first)), decoder, () => undefined);
     },
     (error: unknown) => queue.fail(error),
   );
